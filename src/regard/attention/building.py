@@ -1,0 +1,115 @@
+"""Building an attention from names and sizes, and checking what is put into it."""
+
+from __future__ import annotations
+
+import inspect
+
+from torch import Tensor
+
+from regard.attention import masks
+from regard.attention.parts import Prepared, Score, Selection
+from regard.attention.scores import SCORES
+from regard.attention.selections import SELECTIONS
+from regard.errors import MaskError, MechanismError, ShapeError, did_you_mean
+
+
+def build_score(score: Score | str, sizes: dict[str, int | None]) -> Score:
+    """Return a score part, or build the one of that name from the sizes that it takes."""
+    given = {name: size for name, size in sizes.items() if size is not None}
+    if isinstance(score, Score):
+        if given:
+            raise MechanismError(f"{', '.join(given)} must be left out for a score that is built.")
+        return score
+    if score not in SCORES:
+        known = did_you_mean(score, SCORES)
+        raise MechanismError(f"score must be the name of a score; got {score!r}: {known}")
+    accepted = inspect.signature(SCORES[score]).parameters
+    missing = [n for n, p in accepted.items() if p.default is p.empty and n not in given]
+    surplus = [name for name in given if name not in accepted]
+    if missing or surplus:
+        raise MechanismError(
+            f"sizes must be those of {score!r}: {', '.join(accepted)}; "
+            f"missing {missing or 'none'}, too many {surplus or 'none'}."
+        )
+    return SCORES[score](**given)
+
+
+def build_selection(selection: Selection | str) -> Selection:
+    """Return a selection part, or build the one of that name."""
+    if isinstance(selection, Selection):
+        return selection
+    if selection not in SELECTIONS:
+        known = did_you_mean(selection, SELECTIONS)
+        raise MechanismError(f"selection must be the name of one; got {selection!r}: {known}")
+    return SELECTIONS[selection]()
+
+
+def checked_dropout(dropout: float) -> float:
+    """Return a dropout probability, or raise where it is none."""
+    if not 0.0 <= dropout < 1.0:
+        raise MechanismError(f"dropout must lie in [0, 1); got {dropout}. 0.1 is usual.")
+    return dropout
+
+
+def split_mask(mask: Tensor | None, *, whole: bool) -> tuple[Tensor | None, Tensor | None]:
+    """Tell a per-query mask from one shared by all queries: (per query, shared)."""
+    if mask is None or whole or mask.dim() != 2:
+        return mask, None
+    return None, mask
+
+
+def check_key_mask(mask: Tensor, key: Tensor) -> None:
+    """Check the mask that keys are prepared under: bool and (batch, keys)."""
+    if mask.dim() != 2:
+        raise MaskError(
+            f"mask must have shape (batch={key.shape[0]}, keys={key.shape[-2]}) where keys are "
+            f"prepared; got {tuple(mask.shape)}. Give a per-query mask to the call."
+        )
+    masks.checked(mask, batch=key.shape[0], queries=1, keys=key.shape[-2])
+
+
+def check_items(name: str, key_dim: int | None, key: Tensor, value: Tensor | None) -> None:
+    """Check the shapes of keys and values against a score's size of keys."""
+    if key.dim() != 3:
+        raise ShapeError(
+            f"key must have shape (batch, keys, key_dim) for {name}; got {tuple(key.shape)}."
+        )
+    if key_dim is not None and key.shape[-1] != key_dim:
+        raise ShapeError(
+            f"key must have size key_dim={key_dim} for {name}; got {key.shape[-1]} in "
+            f"{tuple(key.shape)}."
+        )
+    if value is not None and (value.dim() != 3 or value.shape[:2] != key.shape[:2]):
+        raise ShapeError(
+            f"value must have shape (batch={key.shape[0]}, keys={key.shape[1]}, value_dim); got "
+            f"{tuple(value.shape)}."
+        )
+
+
+def with_queries_axis(name: str, query_dim: int | None, query: Tensor) -> tuple[Tensor, bool]:
+    """Check a query's shape; give a single query its axis and say that it was single."""
+    if query.dim() not in (2, 3):
+        raise ShapeError(
+            f"query must have shape (batch, queries, query_dim) or (batch, query_dim) for {name}; "
+            f"got {tuple(query.shape)}."
+        )
+    if query_dim is not None and query.shape[-1] != query_dim:
+        raise ShapeError(
+            f"query must have size query_dim={query_dim} for {name}; got {query.shape[-1]} in "
+            f"{tuple(query.shape)}."
+        )
+    return (query.unsqueeze(1), True) if query.dim() == 2 else (query, False)
+
+
+def check_pair(name: str, score: Score, query: Tensor, prepared: Prepared) -> None:
+    """Check that queries and prepared keys go together."""
+    if query.shape[0] != prepared.broken.shape[0]:
+        raise ShapeError(
+            f"query and key must have one batch size for {name}; got {query.shape[0]} and "
+            f"{prepared.broken.shape[0]}."
+        )
+    if score.one_size and query.shape[-1] != prepared.key.shape[-1]:
+        raise ShapeError(
+            f"query and key must have one size for {name}; got {query.shape[-1]} and "
+            f"{prepared.key.shape[-1]}. Use Bilinear or Additive for sizes that differ."
+        )
