@@ -12,7 +12,7 @@ from regard.attention.parts import (
     Traits,
 )
 from regard.attention.reading import check_finite
-from regard.attention.scores import SCORES, Additive, Bilinear, Dot, ScaledDot
+from regard.attention.scores import SCORES, Additive, Bilinear, Dot, ScaledDot, Uniform
 from regard.attention.selections import SELECTIONS, Softmax
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Softmax",
     "State",
     "Traits",
+    "Uniform",
     "check_finite",
     "unroll",
 ]

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from regard.attention import functional
-from regard.attention.parts import Score, State
+from regard.attention.parts import Score, State, Traits
 from regard.errors import MechanismError
 
 
@@ -225,9 +225,46 @@ class Bilinear(Score):
         return functional.dot_scores(query, prepared_key)
 
 
+class Uniform(Score):
+    """Score every key alike: `e_ij = 0`.
+
+    With the softmax the context is the mean of the values: the baseline that shows what looking
+    is worth. It has no parameters and takes any sizes.
+
+    Args:
+        query_dim: Size of the queries, to be checked; None takes any.
+        key_dim: Size of the keys, to be checked; None takes any.
+
+    Raises:
+        MechanismError: A size is below 1.
+    """
+
+    traits = Traits(differentiable=False)
+
+    def __init__(self, query_dim: int | None = None, key_dim: int | None = None) -> None:
+        super().__init__()
+        _positive(query_dim=query_dim, key_dim=key_dim)
+        self.query_dim, self.key_dim = query_dim, key_dim
+
+    def prepare(self, key: Float[Tensor, "*lead keys key_dim"]) -> Float[Tensor, "*lead keys dim"]:
+        """Return the keys as they are."""
+        return key
+
+    def forward(
+        self,
+        query: Float[Tensor, "*lead queries query_dim"],
+        prepared_key: Float[Tensor, "*lead keys dim"],
+        state: State | None = None,
+    ) -> Float[Tensor, "*lead queries keys"]:
+        """Give every key the score zero."""
+        scores = query.new_zeros(*query.shape[:-1], prepared_key.shape[-2])
+        return functional.widened(scores)
+
+
 SCORES: dict[str, type[Score]] = {
     "additive": Additive,
     "dot": Dot,
     "scaled_dot": ScaledDot,
     "bilinear": Bilinear,
+    "uniform": Uniform,
 }

@@ -1,0 +1,164 @@
+"""Encoders: from tokens to the items that attention reads."""
+
+from __future__ import annotations
+
+import abc
+import math
+from typing import NamedTuple
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from regard.models.layers import TransformerEncoderLayer, checked_cell, sinusoids
+
+
+class Encoded(NamedTuple):
+    """What an encoder makes of a batch of sequences.
+
+    Args:
+        memory: One item for every place, zero where there is padding.
+        mask: True where an item is real.
+        final: One vector for the whole sequence; zero for an empty one.
+    """
+
+    memory: Float[Tensor, "batch keys dim"]
+    mask: Bool[Tensor, "batch keys"]
+    final: Float[Tensor, "batch final_dim"]
+
+
+class Encoder(nn.Module, abc.ABC):
+    """From tokens to items.
+
+    Attributes:
+        out_dim: Size of the items.
+        final_dim: Size of the vector for the whole sequence.
+    """
+
+    out_dim: int
+    final_dim: int
+
+    @abc.abstractmethod
+    def forward(
+        self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
+    ) -> Encoded:
+        """Encode a batch; the mask is True for the first places of each row."""
+
+
+class RecurrentEncoder(Encoder):
+    """A recurrent encoder, in one direction or in both.
+
+    The items are the states of the top layer; the final vector is its last state, that of both
+    directions where there are two. An empty sequence gives no items and a final vector of zeros.
+
+    Args:
+        embedding: The embedding of the tokens.
+        hidden_dim: Size of the states of one direction.
+        cell: "gru" or "lstm".
+        layers: How many layers.
+        bidirectional: Whether to read in both directions.
+        dropout: Probability of dropping an input, an output, or a state between layers.
+
+    Raises:
+        MechanismError: The cell is unknown.
+    """
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        hidden_dim: int,
+        *,
+        cell: str = "gru",
+        layers: int = 1,
+        bidirectional: bool = True,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.dropout = nn.Dropout(dropout)
+        self.cells = checked_cell(cell)(
+            embedding.embedding_dim,
+            hidden_dim,
+            num_layers=layers,
+            batch_first=True,
+            bidirectional=bidirectional,
+            dropout=dropout if layers > 1 else 0.0,
+        )
+        self.directions = 2 if bidirectional else 1
+        self.out_dim = self.final_dim = hidden_dim * self.directions
+
+    def forward(
+        self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
+    ) -> Encoded:
+        """Encode a batch; the mask is True for the first places of each row."""
+        batch, keys = tokens.shape
+        embedded = self.dropout(self.embedding(tokens))
+        if batch == 0 or keys == 0:
+            return Encoded(
+                embedded.new_zeros(batch, keys, self.out_dim),
+                mask,
+                embedded.new_zeros(batch, self.final_dim),
+            )
+        # Packing refuses length 0: an empty row is read as one padding token, then set to zero.
+        lengths = mask.sum(dim=1)
+        packed = pack_padded_sequence(
+            embedded, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
+        )
+        states, last = self.cells(packed)
+        memory, _ = pad_packed_sequence(states, batch_first=True, total_length=keys)
+        last = last[0] if isinstance(last, tuple) else last
+        final = last[-self.directions :].transpose(0, 1).flatten(1)  # (batch, final_dim)
+        final = final.masked_fill((lengths == 0).unsqueeze(-1), 0.0)
+        return Encoded(self.dropout(memory.masked_fill(~mask.unsqueeze(-1), 0.0)), mask, final)
+
+
+class TransformerEncoder(Encoder):
+    """A stack of self-attention layers; the final vector is the mean of the items.
+
+    Args:
+        embedding: The embedding of the tokens; its size is that of the items.
+        num_heads: How many heads.
+        layers: How many layers.
+        hidden_dim: Size inside the feed-forward layers.
+        dropout: Probability of dropping.
+
+    Raises:
+        MechanismError: The heads do not divide the size.
+
+    References:
+        Vaswani et al., Attention is all you need, 2017.
+    """
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        *,
+        num_heads: int,
+        layers: int,
+        hidden_dim: int,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        dim = embedding.embedding_dim
+        self.embedding = embedding
+        self.dropout = nn.Dropout(dropout)
+        self.layers = nn.ModuleList(
+            TransformerEncoderLayer(dim, num_heads, hidden_dim=hidden_dim, dropout=dropout)
+            for _ in range(layers)
+        )
+        self.norm = nn.LayerNorm(dim)
+        self.out_dim = self.final_dim = dim
+
+    def forward(
+        self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
+    ) -> Encoded:
+        """Encode a batch; the mask is True for the first places of each row."""
+        dim = self.embedding.embedding_dim
+        places = sinusoids(0, tokens.shape[1], dim, device=tokens.device)
+        items: Tensor = self.dropout(self.embedding(tokens) * math.sqrt(dim) + places)
+        for layer in self.layers:
+            items = layer(items, mask)
+        real = mask.unsqueeze(-1)
+        items = self.norm(items).masked_fill(~real, 0.0)
+        final = items.sum(dim=1) / real.sum(dim=1).clamp(min=1)
+        return Encoded(items, mask, final)

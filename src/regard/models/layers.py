@@ -1,0 +1,180 @@
+"""Layers that several models share."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from regard.attention import MultiHead, Prepared
+from regard.errors import MechanismError, did_you_mean
+
+CELLS: dict[str, type[nn.GRU] | type[nn.LSTM]] = {"gru": nn.GRU, "lstm": nn.LSTM}
+
+
+def checked_cell(cell: str) -> type[nn.GRU] | type[nn.LSTM]:
+    """Return the recurrent layer of that name, or raise where there is none."""
+    if cell not in CELLS:
+        raise MechanismError(f"cell must be known; got {cell!r}: {did_you_mean(cell, CELLS)}")
+    return CELLS[cell]
+
+
+def sinusoids(
+    start: int, length: int, dim: int, *, device: torch.device | None = None
+) -> Float[Tensor, "length dim"]:
+    """Encode places by sines and cosines, for any place: there is no table to run out of.
+
+    Args:
+        start: The first place.
+        length: How many places.
+        dim: Size of the encoding.
+        device: Where to make it.
+
+    Returns:
+        One row for each place.
+
+    References:
+        Vaswani et al., Attention is all you need, 2017.
+    """
+    half = (dim + 1) // 2
+    places = torch.arange(start, start + length, device=device, dtype=torch.float32)
+    rates = torch.exp(torch.arange(half, device=device) * (-math.log(10_000.0) / max(half, 1)))
+    angles = places.unsqueeze(-1) * rates
+    return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, :dim]
+
+
+class FeedForward(nn.Sequential):
+    """Two linear layers with a ReLU between them, the same at every place.
+
+    Args:
+        dim: Size of input and output.
+        hidden_dim: Size in between.
+        dropout: Probability of dropping a hidden unit.
+    """
+
+    def __init__(self, dim: int, hidden_dim: int, dropout: float) -> None:
+        super().__init__(
+            nn.Linear(dim, hidden_dim), nn.ReLU(), nn.Dropout(dropout), nn.Linear(hidden_dim, dim)
+        )
+
+
+class SelfAttentionBlock(nn.Module):
+    """Normalise, attend among the items themselves, add.
+
+    Args:
+        dim: Size of the items.
+        num_heads: How many heads.
+        dropout: Probability of dropping a weight or an output.
+    """
+
+    def __init__(self, dim: int, num_heads: int, dropout: float) -> None:
+        super().__init__()
+        self.norm = nn.LayerNorm(dim)
+        self.attention = MultiHead(num_heads, dim, dropout=dropout)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, items: Float[Tensor, "batch items dim"], mask: Bool[Tensor, "..."] | None
+    ) -> Float[Tensor, "batch items dim"]:
+        """Let every item read the others under a mask."""
+        normed = self.norm(items)
+        added: Tensor = items + self.dropout(self.attention(normed, normed, mask=mask).context)
+        return added
+
+    def step(
+        self, item: Float[Tensor, "batch 1 dim"], cache: Prepared | None
+    ) -> tuple[Float[Tensor, "batch 1 dim"], Prepared]:
+        """Let one more item read those before it and itself, and remember it."""
+        normed = self.norm(item)
+        fresh = self.attention.prepare(normed)
+        cache = fresh if cache is None else cache.append(fresh)
+        return item + self.dropout(self.attention(normed, cache).context), cache
+
+
+class TransformerEncoderLayer(nn.Module):
+    """Self-attention and a feed-forward layer, each normalised first and added.
+
+    Args:
+        dim: Size of the items.
+        num_heads: How many heads.
+        hidden_dim: Size inside the feed-forward layer.
+        dropout: Probability of dropping.
+
+    References:
+        Vaswani et al. 2017; Xiong et al. 2020 (normalisation first).
+    """
+
+    def __init__(self, dim: int, num_heads: int, *, hidden_dim: int, dropout: float) -> None:
+        super().__init__()
+        self.self_attention = SelfAttentionBlock(dim, num_heads, dropout)
+        self.norm = nn.LayerNorm(dim)
+        self.feed_forward = FeedForward(dim, hidden_dim, dropout)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, items: Float[Tensor, "batch items dim"], mask: Bool[Tensor, "..."] | None
+    ) -> Float[Tensor, "batch items dim"]:
+        """Refine the items under a mask."""
+        items = self.self_attention(items, mask)
+        refined: Tensor = items + self.dropout(self.feed_forward(self.norm(items)))
+        return refined
+
+
+class TransformerDecoderLayer(nn.Module):
+    """Masked self-attention, attention over the items, a feed-forward layer.
+
+    Args:
+        dim: Size of the tokens' vectors.
+        num_heads: How many heads.
+        memory_dim: Size of the items.
+        hidden_dim: Size inside the feed-forward layer.
+        dropout: Probability of dropping.
+
+    References:
+        Vaswani et al. 2017; Xiong et al. 2020 (normalisation first).
+    """
+
+    def __init__(
+        self, dim: int, num_heads: int, *, memory_dim: int, hidden_dim: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.self_attention = SelfAttentionBlock(dim, num_heads, dropout)
+        self.cross_norm = nn.LayerNorm(dim)
+        self.cross_attention = MultiHead(num_heads, dim, key_dim=memory_dim, dropout=dropout)
+        self.norm = nn.LayerNorm(dim)
+        self.feed_forward = FeedForward(dim, hidden_dim, dropout)
+        self.dropout = nn.Dropout(dropout)
+
+    def prepare(
+        self, memory: Float[Tensor, "batch keys memory_dim"], mask: Bool[Tensor, "batch keys"]
+    ) -> Prepared:
+        """Make the items ready, once for a sentence."""
+        return self.cross_attention.prepare(memory, mask=mask)
+
+    def forward(
+        self,
+        items: Float[Tensor, "batch tokens dim"],
+        mask: Bool[Tensor, "1 tokens tokens"],
+        memory: Prepared,
+    ) -> tuple[Float[Tensor, "batch tokens dim"], Float[Tensor, "batch heads tokens keys"]]:
+        """Refine a whole sequence; return it and where each head looked."""
+        return self._look(self.self_attention(items, mask), memory)
+
+    def step(
+        self,
+        items: Float[Tensor, "batch hypotheses 1 dim"],
+        memory: Prepared,
+        cache: Prepared | None,
+    ) -> tuple[Tensor, Float[Tensor, "batch heads hypotheses keys"], Prepared]:
+        """Refine one more token of every hypothesis, with a cache of those before."""
+        flat, cache = self.self_attention.step(items.flatten(0, 1), cache)
+        refined, weights = self._look(flat.view(items.shape).squeeze(2), memory)
+        return refined.unsqueeze(2), weights, cache
+
+    def _look(self, items: Tensor, memory: Prepared) -> tuple[Tensor, Tensor]:
+        attended = self.cross_attention(self.cross_norm(items), memory)
+        items = items + self.dropout(attended.context)
+        items = items + self.dropout(self.feed_forward(self.norm(items)))
+        return items, attended.weights

@@ -1,0 +1,140 @@
+"""The parts of recurrent decoders."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from regard.attention import Attention, Prepared, State
+from regard.models.encoders import Encoded
+from regard.models.layers import checked_cell
+
+
+class Bridge(nn.Module):
+    """From an encoder's final vector to a decoder's first states, between any sizes.
+
+    Args:
+        final_dim: Size of the encoder's final vector.
+        states: How many states the decoder has.
+        hidden_dim: Size of each.
+    """
+
+    def __init__(self, final_dim: int, states: int, hidden_dim: int) -> None:
+        super().__init__()
+        self.states = states
+        self.projection = nn.Linear(final_dim, states * hidden_dim)
+
+    def forward(
+        self, final: Float[Tensor, "batch final_dim"]
+    ) -> Float[Tensor, "batch 1 states hidden_dim"]:
+        """Return the first states of one hypothesis for each sentence."""
+        first = torch.tanh(self.projection(final))
+        return first.view(final.shape[0], 1, self.states, -1)
+
+
+class RecurrentCore(nn.Module):
+    """The recurrent layers of a decoder, advanced one token at a time or over a sequence.
+
+    States are `(batch, hypotheses, states, hidden_dim)`: the layers of a GRU, or the layers of
+    an LSTM followed by its cells.
+
+    Args:
+        input_dim: Size of the inputs.
+        hidden_dim: Size of the states.
+        cell: "gru" or "lstm".
+        layers: How many layers.
+        dropout: Probability of dropping a state between layers.
+
+    Raises:
+        MechanismError: The cell is unknown.
+    """
+
+    def __init__(
+        self, input_dim: int, hidden_dim: int, *, cell: str, layers: int, dropout: float
+    ) -> None:
+        super().__init__()
+        self.cells = checked_cell(cell)(
+            input_dim,
+            hidden_dim,
+            num_layers=layers,
+            batch_first=True,
+            dropout=dropout if layers > 1 else 0.0,
+        )
+        self.layers, self.hidden_dim = layers, hidden_dim
+        self.states = layers * (2 if cell == "lstm" else 1)
+
+    def top(self, hidden: Float[Tensor, "batch hypotheses states dim"]) -> Tensor:
+        """Return the state of the top layer, `(batch, hypotheses, dim)`."""
+        return hidden[:, :, self.layers - 1]
+
+    def run(
+        self,
+        inputs: Float[Tensor, "flat tokens input_dim"],
+        hidden: Float[Tensor, "batch hypotheses states dim"],
+    ) -> tuple[Float[Tensor, "flat tokens dim"], Float[Tensor, "batch hypotheses states dim"]]:
+        """Advance every hypothesis over its inputs.
+
+        Args:
+            inputs: One sequence for each hypothesis, `flat = batch · hypotheses`.
+            hidden: The states before.
+
+        Returns:
+            The top layer's states at every token, and all states after.
+        """
+        stacked = hidden.flatten(0, 1).transpose(0, 1).contiguous()  # (states, flat, dim)
+        if self.states > self.layers:
+            outputs, after = self.cells(inputs, (stacked[: self.layers], stacked[self.layers :]))
+            last = torch.cat(after)
+        else:
+            outputs, last = self.cells(inputs, stacked)
+        return outputs, last.transpose(0, 1).reshape(hidden.shape)
+
+
+class Sources(NamedTuple):
+    """What a context is read from: prepared items, a fixed vector, and the attention's state."""
+
+    memory: tuple[Prepared, ...]
+    fixed: Float[Tensor, "batch hypotheses final_dim"]
+    state: State | None
+
+
+class ContextReader(nn.Module):
+    """Where a recurrent decoder gets its context: an attention, or one fixed vector.
+
+    Args:
+        attention: An attention over the items, or None for the encoder's final vector, the same
+            at every step (the baseline of Cho et al. 2014).
+        memory_dim: Size of the items.
+        final_dim: Size of the final vector.
+    """
+
+    def __init__(self, attention: Attention | None, memory_dim: int, final_dim: int) -> None:
+        super().__init__()
+        self.attention = attention
+        self.out_dim = final_dim if attention is None else memory_dim
+
+    @property
+    def stateful(self) -> bool:
+        """Whether a step depends on where earlier steps looked."""
+        return self.attention is not None and self.attention.traits.stateful
+
+    def prepare(self, encoded: Encoded) -> tuple[Prepared, ...]:
+        """Make the items ready, once for a sentence."""
+        if self.attention is None:
+            return ()
+        return (self.attention.prepare(encoded.memory, mask=encoded.mask),)
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch queries dim"],
+        sources: Sources,
+    ) -> tuple[Tensor, Tensor, State | None]:
+        """Return context, weights `(batch, maps, queries, keys)` and the attention's state."""
+        if self.attention is None:
+            fixed = sources.fixed.expand(-1, query.shape[1], -1)
+            return fixed, fixed.new_zeros(query.shape[0], 0, query.shape[1], 0), None
+        attended = self.attention(query, sources.memory[0], state=sources.state)
+        return attended.context, attended.weights.unsqueeze(1), attended.state

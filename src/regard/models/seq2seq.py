@@ -1,0 +1,118 @@
+"""Encoder and decoder joined: from one sequence to another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from regard.errors import MechanismError
+from regard.models.decoders import Decoded, Decoder, DecoderState
+from regard.models.encoders import Encoder
+
+
+class Step(NamedTuple):
+    """One step of decoding, for every hypothesis.
+
+    Args:
+        log_probs: Logarithms of the probabilities of the next token.
+        weights: Where the decoder looked, `(batch, maps, hypotheses, keys)`.
+        state: The state after the step.
+    """
+
+    log_probs: Float[Tensor, "batch hypotheses vocabulary"]
+    weights: Float[Tensor, "batch maps hypotheses keys"]
+    state: DecoderState
+
+
+class Seq2Seq(nn.Module):
+    """An encoder and a decoder that looks at the encoder's items.
+
+    Args:
+        encoder: From tokens to items.
+        decoder: From tokens written so far, with a look at the items, to features.
+        tied: Whether the output layer shares its matrix with the decoder's embedding.
+
+    Raises:
+        MechanismError: Tied, and the features have another size than the embedding.
+
+    References:
+        Bahdanau, Cho and Bengio 2015; Press and Wolf 2017 (tied embeddings).
+    """
+
+    def __init__(self, encoder: Encoder, decoder: Decoder, *, tied: bool = True) -> None:
+        super().__init__()
+        vocabulary, dim = decoder.embedding.weight.shape
+        if tied and dim != decoder.out_dim:
+            raise MechanismError(
+                f"features must have the size of the embedding to be tied; got {decoder.out_dim} "
+                f"and {dim}. Use tied=False."
+            )
+        self.encoder, self.decoder, self.tied = encoder, decoder, tied
+        self.output = None if tied else nn.Linear(decoder.out_dim, vocabulary, bias=False)
+        self.bias = nn.Parameter(torch.zeros(vocabulary))
+
+    def forward(
+        self,
+        source: Int[Tensor, "batch keys"],
+        source_mask: Bool[Tensor, "batch keys"],
+        tokens: Int[Tensor, "batch tokens"],
+    ) -> Decoded:
+        """Read source sequences, and target sequences that begin with the start token.
+
+        Args:
+            source: Source tokens.
+            source_mask: True where a source token is real.
+            tokens: Target tokens, each of which foretells the next.
+
+        Returns:
+            Features and weights for every target token read.
+        """
+        decoded: Decoded = self.decoder(tokens, self.encoder(source, source_mask))
+        return decoded
+
+    def logits(self, features: Float[Tensor, "*lead dim"]) -> Float[Tensor, "*lead vocabulary"]:
+        """Score every token of the vocabulary as the next one."""
+        matrix = self.decoder.embedding.weight if self.output is None else self.output.weight
+        return nn.functional.linear(features, matrix, self.bias)
+
+    def begin(
+        self, source: Int[Tensor, "batch keys"], source_mask: Bool[Tensor, "batch keys"]
+    ) -> DecoderState:
+        """Encode a batch and return the state before the first token."""
+        return self.decoder.start(self.encoder(source, source_mask))
+
+    def step(self, tokens: Int[Tensor, "batch hypotheses"], state: DecoderState) -> Step:
+        """Read one more token of every hypothesis and foretell the next."""
+        decoded, after = self.decoder.step(tokens, state)
+        log_probs = self.logits(decoded.features).float().log_softmax(dim=-1)
+        return Step(log_probs, decoded.weights, after)
+
+
+def token_loss(
+    model: Seq2Seq,
+    features: Float[Tensor, "batch tokens dim"],
+    targets: Int[Tensor, "batch tokens"],
+    *,
+    padding: int,
+    smoothing: float = 0.0,
+) -> Float[Tensor, ""]:
+    """Sum the cross-entropy over all target tokens that are not padding.
+
+    Args:
+        model: The model that made the features.
+        features: One vector for each token to foretell.
+        targets: The tokens to foretell.
+        padding: The token that counts for nothing.
+        smoothing: Share of the probability that is spread over the vocabulary.
+
+    Returns:
+        The sum, zero where all is padding.
+    """
+    real = targets != padding
+    logits = model.logits(features[real])  # (real tokens, vocabulary): no work on padding
+    return nn.functional.cross_entropy(
+        logits.float(), targets[real], reduction="sum", label_smoothing=smoothing
+    )
