@@ -24,6 +24,7 @@ _DROPPED = (
 )
 _DROP = re.compile(f"[{_DROPPED}]")
 _BLANK = re.compile("[\\s\x00-\x1f\x7f-\x9f\u2028\u2029]")
+_VISIBLE = re.compile(f"[^\\s{_DROPPED}\x00-\x1f\x7f-\x9f]")
 _UNCLEAN = re.compile(
     f"[{_DROPPED}{SPACE_MARK}\ud800-\udfff\x00-\x1f\x7f-\x9f\u2028\u2029]|[^\\S ]|  |^ | $"
 )
@@ -59,6 +60,18 @@ class Normalised:
             return self.starts[start], self.ends[end - 1]
         place = self.starts[start] if start < len(self.starts) else self.ends[-1]
         return place, place
+
+
+def is_blank(text: str) -> bool:
+    """Whether normalising would leave nothing of a text.
+
+    Args:
+        text: Any string.
+
+    Returns:
+        True where there are only white space, control and zero-width characters.
+    """
+    return _VISIBLE.search(text) is None
 
 
 def check_form(form: str) -> None:
