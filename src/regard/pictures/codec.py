@@ -1,0 +1,222 @@
+"""A record as JSON, and back: strict, because the file may come from anyone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeVar
+
+from regard.errors import FileFormatError, UserError, did_you_mean
+from regard.pictures.records import Detail, Map, Record, Text, Token
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+T = TypeVar("T")
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_RECORD_KEYS = ("schema_version", "task", "read", "written", "maps", "details")
+_TEXT_KEYS = ("type", "text", "language", "tokens")
+_MAP_KEYS = ("name", "weights")
+
+
+def encode(record: Record) -> str:
+    """Return a record as JSON.
+
+    Args:
+        record: The record.
+
+    Returns:
+        One line of valid JSON, with a line end.
+    """
+    data = {
+        "schema_version": Record.SCHEMA_VERSION,
+        "task": record.task,
+        "read": _encode_text(record.read),
+        "written": _encode_text(record.written),
+        "maps": [{"name": m.name, "weights": round_weights(m.weights)} for m in record.maps],
+        "details": dict(record.details),
+    }
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return _SURROGATE.sub("\ufffd", text) + "\n"
+
+
+def round_weights(weights: NDArray[np.float32], digits: int = 6) -> list[list[float]]:
+    """Round weights to significant digits; six survive float32 and back.
+
+    Args:
+        weights: A matrix.
+        digits: How many significant digits to keep.
+
+    Returns:
+        The rows as lists.
+    """
+    return [[float(f"{value:.{digits}g}") for value in row] for row in weights.tolist()]
+
+
+def _encode_text(text: Text) -> dict[str, object]:
+    return {
+        "type": "text",
+        "text": text.text,
+        "language": text.language,
+        "tokens": [list(token) for token in text.tokens],
+    }
+
+
+def decode(text: str) -> Record:
+    """Read a record from JSON; `Record.from_json` says what is refused.
+
+    Args:
+        text: The JSON.
+
+    Returns:
+        The record.
+
+    Raises:
+        FileFormatError: The text is not a record of a known schema version.
+    """
+    data = _parse(text)
+    if not isinstance(data, dict):
+        raise _wrong("record", "be an object", data)
+    version = data.get("schema_version")
+    if type(version) is not int or version != Record.SCHEMA_VERSION:
+        raise _wrong("schema_version", f"be {Record.SCHEMA_VERSION}", version)
+    record = _object(data, "record", _RECORD_KEYS)
+    read, written = _text(record["read"], "read"), _text(record["written"], "written")
+    shape = (len(written.tokens), len(read.tokens))
+    entries = _list(record["maps"], "maps")
+    try:
+        maps = tuple(_map(entry, f"maps[{i}]", shape) for i, entry in enumerate(entries))
+        details = _details(record["details"])
+        return Record(_value(record["task"], "task", str), read, written, maps, details)
+    except FileFormatError:
+        raise
+    except UserError as error:
+        raise FileFormatError(error.message) from error
+
+
+def _parse(text: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique)
+    except json.JSONDecodeError as error:
+        raise FileFormatError(
+            f"record must be JSON; got {error.msg} (line {error.lineno}, column {error.colno}). "
+            "Save the record again."
+        ) from error
+    except RecursionError as error:
+        raise FileFormatError(
+            "record must nest at most 5 levels; got too many to read. Save the record again."
+        ) from error
+    except ValueError as error:
+        if isinstance(error, FileFormatError):
+            raise
+        raise FileFormatError(
+            "record must hold numbers of ordinary length; got thousands of digits."
+        ) from error
+
+
+def _refuse_constant(name: str) -> object:
+    raise FileFormatError(f"record must hold finite numbers; got {name}. Save the record again.")
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    data = dict(pairs)
+    if len(data) != len(pairs):
+        raise FileFormatError(
+            f"record must name {len(pairs)} different keys in an object; got {len(data)}."
+        )
+    return data
+
+
+def _wrong(name: str, condition: str, value: object) -> FileFormatError:
+    plain = value is None or isinstance(value, (str, int, float))
+    shown = repr(value[:40] if isinstance(value, str) else value) if plain else ""
+    shown = shown[:60] or f"a {type(value).__name__}"
+    return FileFormatError(f"{name} must {condition}; got {shown}. Save the record again.")
+
+
+def _object(value: object, name: str, keys: Iterable[str]) -> dict[str, object]:
+    if not isinstance(value, dict):
+        raise _wrong(name, "be an object", value)
+    keys = tuple(keys)
+    missing = [key for key in keys if key not in value]
+    if missing:
+        raise FileFormatError(f"{name} must have the key {missing[0]!r}; got {len(value)} others.")
+    extra = [key for key in value if key not in keys]
+    if extra:
+        key = extra[0][:40]
+        raise FileFormatError(
+            f"{name} must have no key besides its {len(keys)}; got {key!r}; "
+            f"{did_you_mean(key, keys)}"
+        )
+    return value
+
+
+def _list(value: object, name: str) -> list[object]:
+    if not isinstance(value, list):
+        raise _wrong(name, "be a list", value)
+    return value
+
+
+def _value(value: object, name: str, kind: type[T]) -> T:
+    if type(value) is not kind:  # bool is no int here
+        raise _wrong(name, f"be {kind.__name__}", value)
+    return value
+
+
+def _text(value: object, name: str) -> Text:
+    data = _object(value, name, _TEXT_KEYS)
+    if data["type"] != "text":
+        raise _wrong(f"{name}.type", "be 'text'", data["type"])
+    language = data["language"]
+    if language is not None:
+        language = _value(language, f"{name}.language", str)
+    entries = _list(data["tokens"], f"{name}.tokens")
+    tokens = tuple(_token(entry, f"{name}.tokens[{i}]") for i, entry in enumerate(entries))
+    try:
+        return Text(_value(data["text"], f"{name}.text", str), tokens, language)
+    except UserError as error:
+        raise FileFormatError(f"{name}.{error.message}") from error
+
+
+def _token(value: object, name: str) -> Token:
+    entry = _list(value, name)
+    if len(entry) != 3:
+        raise _wrong(name, "hold 3 values (text, start, end)", len(entry))
+    text, start, end = entry
+    return Token(_value(text, name, str), _value(start, name, int), _value(end, name, int))
+
+
+def _map(value: object, name: str, shape: tuple[int, int]) -> Map:
+    import numpy as np  # noqa: PLC0415
+
+    data = _object(value, name, _MAP_KEYS)
+    rows = _list(data["weights"], f"{name}.weights")
+    if len(rows) != shape[0]:
+        raise _wrong(f"{name}.weights", f"have {shape[0]} rows (written tokens)", len(rows))
+    checked = [_row(row, f"{name}.weights[{i}]", shape[1]) for i, row in enumerate(rows)]
+    weights = np.array(checked, dtype=np.float64).reshape(shape)
+    return Map(_value(data["name"], f"{name}.name", str), weights)  # type: ignore[arg-type]
+
+
+def _row(value: object, name: str, length: int) -> list[float]:
+    row = _list(value, name)
+    if len(row) != length:
+        raise _wrong(name, f"have {length} weights (read tokens)", len(row))
+    return [_number(number, name) for number in row]
+
+
+def _number(value: object, name: str) -> float:
+    if type(value) is float:
+        return value
+    if type(value) is int and abs(value) < 2**64:
+        return float(value)
+    raise _wrong(name, "hold numbers", value)
+
+
+def _details(value: object) -> dict[str, Detail]:
+    if not isinstance(value, dict):
+        raise _wrong("details", "be an object", value)
+    return value

@@ -1,0 +1,138 @@
+"""A record as one HTML page that needs no network, and as a frame in a notebook."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from regard.pictures.codec import round_weights
+from regard.pictures.colours import STOPS
+from regard.pictures.lettering import is_right_to_left, visible
+
+if TYPE_CHECKING:
+    from regard.pictures.records import Record, Text
+
+_DIGITS = 4  # what a person compares on a screen; it halves the size of a long text
+
+
+def render(record: Record) -> str:
+    """Draw a record as one interactive HTML page.
+
+    Pointing at a word shows what it looked at, or what looked at it. The page carries its data,
+    style and script; a content security policy lets nothing else in. Texts are put in as text.
+
+    Args:
+        record: The record.
+
+    Returns:
+        A complete HTML document.
+    """
+    style, script = _asset("page.css"), _asset("page.js")
+    policy = (
+        f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    head = (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{escape(_title(record))}</title>\n"
+        '<link rel="icon" href="data:,">\n'
+        f"<style>{style}</style>\n</head>\n"
+    )
+    data = f'<script type="application/json" id="data">{_data(record)}</script>\n'
+    return f"{head}{_asset('page.html')}{data}<script>{script}</script>\n</body>\n</html>\n"
+
+
+def frame(record: Record, *, height: int = 640) -> str:
+    """Draw a record for a notebook: the page in a frame that cannot touch the notebook.
+
+    Args:
+        record: The record.
+        height: Of the frame, in pixels.
+
+    Returns:
+        An iframe element that carries the page.
+    """
+    return (
+        f'<iframe title="{escape(_title(record))}" sandbox="allow-scripts" width="100%" '
+        f'height="{height}" style="border:0" srcdoc="{escape(render(record))}"></iframe>'
+    )
+
+
+def _title(record: Record) -> str:
+    return f"{visible(record.task)}: {visible(record.read.text)} → {visible(record.written.text)}"
+
+
+@cache
+def _asset(name: str) -> str:
+    return files("regard.pictures").joinpath("page", name).read_text(encoding="utf-8")
+
+
+def _digest(source: str) -> str:
+    digest = hashlib.sha256(source.encode("utf-8")).digest()
+    return f"sha256-{base64.b64encode(digest).decode('ascii')}"
+
+
+def _data(record: Record) -> str:
+    words = record.merge_words()
+    merged = _sizes(words) != _sizes(record)
+    views = [_view(words), _view(record)] if merged else [_view(record)]
+    details = {visible(key): _shown(value) for key, value in record.details.items()}
+    data = {"task": visible(record.task), "details": details, "ramps": STOPS, "views": views}
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
+
+
+def _sizes(record: Record) -> tuple[int, int]:
+    return len(record.read.tokens), len(record.written.tokens)
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else visible(str(value))
+
+
+def _view(record: Record) -> dict[str, object]:
+    return {
+        "read": _side(record.read),
+        "written": _side(record.written),
+        "maps": [
+            {"name": visible(m.name), "weights": round_weights(m.weights, _DIGITS)}
+            for m in record.maps
+        ],
+    }
+
+
+def _side(text: Text) -> dict[str, object]:
+    return {
+        "language": text.language and visible(text.language),
+        "direction": "rtl" if is_right_to_left(text.text) else "ltr",
+        "tokens": list(_tokens(text)),
+    }
+
+
+def _tokens(text: Text) -> Iterator[dict[str, object]]:
+    """Yield each token with what stands before it in the text."""
+    reached = 0
+    for index, token in enumerate(text.tokens):
+        mark = token.start == token.end
+        gap = text.text[reached : token.start]
+        if (mark or token.start < reached) and index:
+            gap = gap or " "
+        reached = max(reached, token.end)
+        yield {"gap": _gap(gap), "text": visible(token.text), "mark": mark}
+
+
+def _gap(text: str) -> str:
+    if text.isspace():
+        return "\n" if "\n" in text else " "
+    return visible(text) if text else ""

@@ -1,0 +1,425 @@
+
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const $ = (id) => document.getElementById(id);
+  const dark = matchMedia("(prefers-color-scheme: dark)");
+  const state = { view: 0, map: "mean", threshold: 0, side: null, index: -1, pinned: false };
+  const other = { read: "written", written: "read" };
+  const words = { read: [], written: [] };
+  const painted = []; // the words that are shaded now
+  let weights = [], top = 1, plan = null, ramp = [];
+
+  const view = () => data.views[state.view];
+  const tokens = (side) => view()[side].tokens;
+  const format = (w) => (w >= 0.0005 || w === 0 ? w.toFixed(3) : w.toExponential(1));
+
+  // Weights
+
+  function combined() {
+    const maps = view().maps;
+    if (state.map !== "mean" && state.map !== "max") return maps[Number(state.map)].weights;
+    if (maps.length === 1) return maps[0].weights;
+    const max = state.map === "max";
+    return maps[0].weights.map((row, i) => row.map((_, j) => {
+      let total = 0;
+      for (const { weights: w } of maps) total = max ? Math.max(total, w[i][j]) : total + w[i][j];
+      return max ? total : total / maps.length;
+    }));
+  }
+
+  function scaleTop(rows) {
+    let largest = 0;
+    for (const row of rows) for (const w of row) if (w > largest) largest = w;
+    if (largest === 0 || (largest >= 0.5 && largest <= 1)) return 1;
+    const power = Math.floor(Math.log10(largest));
+    for (const factor of [1, 2, 5]) {
+      const candidate = Number(`${factor}e${power}`);
+      if (largest <= candidate) return candidate;
+    }
+    return Number(`1e${power + 1}`);
+  }
+
+  const shown = (w) => w >= Math.max(state.threshold, 0.5 / 255) * top;
+  const lineOf = (side, index) => (side === "written" ? weights[index] : weights.map((row) => row[index]));
+
+  // Colours
+
+  function channel(part) {
+    return part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4;
+  }
+
+  function makeRamp() {
+    const stops = data.ramps[dark.matches ? "dark" : "light"].map((stop) =>
+      [1, 3, 5].map((at) => parseInt(stop.slice(at, at + 2), 16)));
+    ramp = Array.from({ length: 256 }, (_, step) => {
+      const place = (step / 255) * (stops.length - 1);
+      const low = Math.min(Math.floor(place), stops.length - 2);
+      const rgb = stops[low].map((a, k) => Math.round(a + (stops[low + 1][k] - a) * (place - low)));
+      const [r, g, b] = rgb.map((c) => channel(c / 255));
+      const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      return { fill: `rgb(${rgb})`, ink: luminance > 0.179 ? "#000" : "#fff" };
+    });
+    const fills = ramp.filter((_, step) => step % 15 === 0).map((colour) => colour.fill);
+    $("ramp").style.background = `linear-gradient(to right, ${fills})`;
+  }
+
+  const colour = (w) => ramp[Math.min(255, Math.round((255 * w) / top))];
+
+  // The two texts
+
+  function fillSide(side) {
+    const box = $(side), { direction, language, tokens: list } = view()[side];
+    box.textContent = "";
+    box.dir = direction;
+    box.classList.toggle("long", list.length > 120);
+    if (language) box.lang = language;
+    $(`${side}-language`).textContent = language || "";
+    words[side] = list.map((token, index) => {
+      if (token.gap) box.append(token.gap);
+      const word = document.createElement("span");
+      word.className = token.mark ? "word mark" : "word";
+      word.dir = "auto";
+      word.tabIndex = index ? -1 : 0;
+      word.setAttribute("role", "button");
+      word.setAttribute("aria-pressed", "false");
+      word.dataset.index = index;
+      word.textContent = token.text;
+      box.append(word);
+      return word;
+    });
+  }
+
+  function listen(side) {
+    const box = $(side);
+    const indexOf = (event) => {
+      const word = event.target.closest(".word");
+      return word ? Number(word.dataset.index) : -1;
+    };
+    box.addEventListener("pointerover", (event) => {
+      const index = indexOf(event);
+      if (index >= 0 && event.pointerType !== "touch" && !state.pinned) choose(side, index);
+    });
+    box.addEventListener("pointerleave", () => { if (!state.pinned) choose(null, -1); });
+    box.addEventListener("focusin", (event) => {
+      const index = indexOf(event);
+      if (index < 0) return;
+      words[side].forEach((word) => { if (word.tabIndex === 0) word.tabIndex = -1; });
+      words[side][index].tabIndex = 0;
+      if (event.target.matches(":focus-visible")) choose(side, index);
+    });
+    box.addEventListener("focusout", () => { if (!state.pinned) choose(null, -1); });
+    box.addEventListener("click", (event) => { if (indexOf(event) >= 0) pin(side, indexOf(event)); });
+    box.addEventListener("keydown", (event) => { if (indexOf(event) >= 0) key(event, side, indexOf(event)); });
+  }
+
+  function key(event, side, index) {
+    const step = view()[side].direction === "rtl" ? -1 : 1;
+    const last = words[side].length - 1;
+    const moves = {
+      ArrowRight: index + step, ArrowLeft: index - step, Home: 0, End: last,
+    };
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key in moves) {
+      words[side][Math.min(Math.max(moves[event.key], 0), last)].focus();
+    } else if (event.key === "Enter" || event.key === " ") {
+      pin(side, index);
+    } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+      const best = ranked(side, index)[0];
+      if (best) words[other[side]][best.index].focus();
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  function pin(side, index) {
+    const same = state.pinned && state.side === side && state.index === index;
+    state.pinned = !same;
+    choose(same ? null : side, same ? -1 : index);
+  }
+
+  // What is chosen
+
+  function ranked(side, index) {
+    return lineOf(side, index)
+      .map((w, at) => ({ w, index: at }))
+      .filter(({ w }) => shown(w))
+      .sort((a, b) => b.w - a.w || a.index - b.index);
+  }
+
+  function unpaint() {
+    for (const word of painted.splice(0)) {
+      word.classList.remove("shaded", "most", "chosen", "pinned");
+      word.style.background = word.style.color = "";
+      word.setAttribute("aria-pressed", "false");
+    }
+  }
+
+  function choose(side, index, cell = -1) {
+    state.side = side;
+    state.index = index;
+    unpaint();
+    bands(side, index, cell);
+    if (side === null) {
+      $("status").textContent = "Point at a word to see what it looked at, or what looked at it.";
+      return;
+    }
+    const line = ranked(side, index), targets = words[other[side]], word = words[side][index];
+    word.classList.add(state.pinned ? "pinned" : "chosen");
+    word.setAttribute("aria-pressed", String(state.pinned));
+    painted.push(word);
+    line.forEach(({ w, index: at }, rank) => {
+      const { fill, ink } = colour(w), target = targets[at];
+      target.style.background = fill;
+      target.style.color = ink;
+      target.classList.add("shaded");
+      if (rank === 0) target.classList.add("most");
+      painted.push(target);
+    });
+    say(side, index, line, cell);
+  }
+
+  function say(side, index, line, cell) {
+    const name = (where, at) => `\u2068${tokens(where)[at].text}\u2069`;
+    const best = line.slice(0, 3).map(({ w, index: at }) => `${name(other[side], at)} ${format(w)}`);
+    const intro = best.length > 1 ? `${best.length} strongest: ` : "";
+    let text = `${name(side, index)}: ${intro}${best.join(", ") || "nothing above the threshold"}`;
+    if (cell >= 0) text = `${name("read", cell)} → ${name("written", index)} ${format(weights[index][cell])}`;
+    $("status").textContent = text;
+  }
+
+  // The matrix
+
+  const short = (text) => {
+    const letters = Array.from(text);
+    return letters.length > 24 ? `${letters.slice(0, 23).join("")}…` : text;
+  };
+
+  function layout(context) {
+    const columns = tokens("read").map((t) => short(t.text)), rows = tokens("written").map((t) => short(t.text));
+    const count = Math.max(columns.length, rows.length, 1);
+    const least = count <= 64 ? 17 : count <= 128 ? 9 : 3;
+    const family = getComputedStyle(document.body).fontFamily;
+    const room = $("scroll").clientWidth;
+    const labelled = least > 8;
+    context.font = `14px ${family}`;
+    const widest = (list) => (labelled ? Math.max(0, ...list.map((t) => context.measureText(t).width)) : 0);
+    const rowWidth = widest(rows), columnWidth = widest(columns);
+    const left = labelled ? Math.ceil(rowWidth) + 16 : 4;
+    let cell = (room - left - 8) / Math.max(columns.length, 1);
+    const level = cell >= columnWidth + 10 && columnWidth + 10 <= 84;
+    const overhang = labelled && !level ? columnWidth * 0.71 + 8 : 0;
+    if (level) cell = Math.max(Math.min(cell, count <= 6 ? 64 : 48), columnWidth + 10);
+    else cell = Math.min(Math.max((room - left - overhang - 8) / Math.max(columns.length, 1), least), 44);
+    cell = Math.max(Math.floor(cell), 3);
+    const head = !labelled ? 4 : level ? 34 : Math.ceil(columnWidth * 0.71) + 28;
+    const reverse = view().read.direction === "rtl";
+    const place = (j) => (reverse ? columns.length - 1 - j : j);
+    return {
+      columns, rows, cell, left, head, level, labelled, place, family,
+      size: Math.min(14, cell * 0.8),
+      width: Math.ceil(left + columns.length * cell + overhang + 8), height: head + rows.length * cell + 4,
+    };
+  }
+
+  function draw() {
+    const canvas = $("matrix"), context = canvas.getContext("2d");
+    plan = layout(context);
+    const { width, height } = plan;
+    const scale = Math.min(devicePixelRatio || 1, Math.sqrt(16e6 / (width * height)));
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    context.scale(scale, scale);
+    drawCells(context);
+    if (plan.labelled) drawLabels(context);
+    const size = `${plan.rows.length} written by ${plan.columns.length} read`;
+    canvas.setAttribute("aria-label", `Matrix of weights, ${size}; the table below has the numbers`);
+  }
+
+  function drawCells(context) {
+    const { cell, left, head, place } = plan;
+    const gap = cell > 20 ? 1.5 : cell > 6 ? 0.5 : 0, side = cell - 2 * gap, radius = cell > 20 ? 4 : 0;
+    context.textAlign = "center";
+    context.textBaseline = "middle";
+    context.font = `11px ${plan.family}`;
+    weights.forEach((row, i) => row.forEach((w, j) => {
+      const { fill, ink } = shown(w) ? colour(w) : ramp[0];
+      const x = left + place(j) * cell + gap, y = head + i * cell + gap;
+      context.fillStyle = fill;
+      if (radius) {
+        context.beginPath();
+        context.roundRect(x, y, side, side, radius);
+        context.fill();
+      } else context.fillRect(x, y, side, side);
+      if (cell >= 36 && w >= 0.005 && w < 9.995 && shown(w)) {
+        context.fillStyle = ink;
+        context.fillText(w.toFixed(2), x + side / 2, y + side / 2 + 1);
+      }
+    }));
+  }
+
+  function drawLabels(context) {
+    const { cell, left, head, place, level } = plan;
+    context.font = `${plan.size}px ${plan.family}`;
+    context.fillStyle = getComputedStyle(document.body).color;
+    context.textBaseline = "middle";
+    const write = (text, side, x, y, align, turn) => {
+      context.save();
+      context.translate(x, y);
+      context.rotate(turn);
+      context.direction = side === "rtl" ? "rtl" : "ltr";
+      context.textAlign = align;
+      context.fillText(text, 0, 0);
+      context.restore();
+    };
+    const { read, written } = view();
+    plan.rows.forEach((text, i) => write(text, written.direction, left - 10, head + (i + 0.5) * cell, "right", 0));
+    plan.columns.forEach((text, j) => {
+      const x = left + (place(j) + 0.5) * cell;
+      if (level) write(text, read.direction, x, head - 16, "center", 0);
+      else write(text, read.direction, x, head - 10, "left", -Math.PI / 4);
+    });
+  }
+
+  function bands(side, index, cell) {
+    const band = (id, on, x, y, width, height) => {
+      const box = $(id);
+      box.hidden = !on;
+      if (!on) return;
+      box.style.transform = `translate(${x}px, ${y}px)`;
+      box.style.width = `${width}px`;
+      box.style.height = `${height}px`;
+    };
+    const { cell: size, left, head, place, columns, rows } = plan;
+    const row = side === "written" ? index : -1, column = side === "read" ? index : cell;
+    band("row-band", row >= 0, left - 2, head + row * size - 1, columns.length * size + 4, size + 2);
+    band("column-band", column >= 0, left + place(column) * size - 1, head - 2, size + 2, rows.length * size + 4);
+  }
+
+  function cellAt(event) {
+    const box = $("matrix").getBoundingClientRect();
+    const i = Math.floor((event.clientY - box.top - plan.head) / plan.cell);
+    const at = Math.floor((event.clientX - box.left - plan.left) / plan.cell);
+    if (i < 0 || i >= plan.rows.length || at < 0 || at >= plan.columns.length) return null;
+    return [i, plan.place(at)];
+  }
+
+  let last = "";
+  function point(event) {
+    const found = cellAt(event);
+    const now = String(found);
+    if (state.pinned || now === last) return;
+    last = now;
+    if (found) choose("written", found[0], found[1]);
+    else choose(null, -1);
+  }
+
+  function listenMatrix() {
+    const canvas = $("matrix");
+    canvas.addEventListener("pointermove", point);
+    canvas.addEventListener("pointerleave", () => { last = ""; if (!state.pinned) choose(null, -1); });
+    canvas.addEventListener("click", (event) => {
+      const found = cellAt(event);
+      if (!found) return;
+      state.pinned = !state.pinned || state.side !== "written" || state.index !== found[0];
+      choose("written", found[0], found[1]);
+    });
+  }
+
+  // The table
+
+  function table() {
+    if (!$("numbers").open) return;
+    const box = $("table"), columns = tokens("read"), rows = tokens("written");
+    box.textContent = "";
+    if (columns.length * rows.length > 10000) {
+      box.textContent = "The table is left out above 10,000 weights; point at a word instead.";
+      return;
+    }
+    const grid = document.createElement("table");
+    const add = (parent, tag, text, scope) => {
+      const element = document.createElement(tag);
+      if (text !== undefined) element.textContent = text;
+      if (scope) element.scope = scope;
+      parent.append(element);
+      return element;
+    };
+    const headRow = add(add(grid, "thead"), "tr");
+    add(headRow, "td", "");
+    columns.forEach((token) => add(headRow, "th", token.text, "col"));
+    const body = add(grid, "tbody");
+    rows.forEach((token, i) => {
+      const line = add(body, "tr");
+      add(line, "th", token.text, "row");
+      weights[i].forEach((w) => add(line, "td", format(w)));
+    });
+    box.append(grid);
+  }
+
+  // Everything
+
+  function refresh() {
+    weights = combined();
+    top = scaleTop(weights);
+    $("top").textContent = String(top);
+    $("threshold-value").textContent = String(Number((state.threshold * top).toPrecision(2)));
+    draw();
+    table();
+    choose(state.side, state.index);
+  }
+
+  function changeView() {
+    Object.assign(state, { side: null, index: -1, pinned: false });
+    unpaint();
+    fillSide("read");
+    fillSide("written");
+    refresh();
+  }
+
+  function fillControls() {
+    const maps = view().maps, select = $("map");
+    const option = (value, text) => select.append(new Option(text, value));
+    if (maps.length > 1) {
+      option("mean", `mean of ${maps.length}`);
+      option("max", `max of ${maps.length}`);
+    }
+    maps.forEach((map, index) => option(String(index), map.name));
+    $("map-control").hidden = maps.length < 2;
+    $("view-control").hidden = data.views.length < 2;
+    $("task").textContent = data.task;
+    $("details").textContent = Object.entries(data.details).map(([name, value]) => `${name} ${value}`).join(" · ");
+  }
+
+  function listenControls() {
+    $("map").addEventListener("change", (event) => { state.map = event.target.value; refresh(); });
+    $("view").addEventListener("change", (event) => { state.view = Number(event.target.value); changeView(); });
+    $("threshold").addEventListener("input", (event) => { state.threshold = event.target.value / 100; refresh(); });
+    $("numbers").addEventListener("toggle", table);
+    $("help-button").addEventListener("click", () => $("help").showModal());
+    document.addEventListener("keydown", (event) => {
+      if ($("help").open) return;
+      if (event.key === "Escape") {
+        state.pinned = false;
+        choose(null, -1);
+      } else if (event.key === "?") $("help").showModal();
+    });
+    dark.addEventListener("change", () => { makeRamp(); refresh(); });
+    let width = 0;
+    new ResizeObserver(() => {
+      if ($("scroll").clientWidth === width) return;
+      width = $("scroll").clientWidth;
+      refresh();
+    }).observe($("scroll"));
+  }
+
+  makeRamp();
+  fillControls();
+  changeView();
+  listen("read");
+  listen("written");
+  listenMatrix();
+  listenControls();
+})();
