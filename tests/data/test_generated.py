@@ -1,0 +1,38 @@
+import pytest
+
+from regard.data.generated import copy, reversal
+from regard.errors import UserError
+
+
+def test_reversal_and_copy_are_what_they_say() -> None:
+    for source, target in reversal(200, minimum_length=1, maximum_length=6, symbols=40, seed=3):
+        assert target.split() == source.split()[::-1]
+        assert 1 <= len(source.split()) <= 6
+    assert all(s == t for s, t in copy(50, minimum_length=2, maximum_length=9, seed=1))
+
+
+def test_the_seed_decides() -> None:
+    def draw(seed: int) -> list[tuple[str, str]]:
+        return reversal(20, minimum_length=4, maximum_length=8, seed=seed)
+
+    assert draw(1) == draw(1)
+    assert draw(1) != draw(2)
+    sources = reversal(500, minimum_length=5, maximum_length=5, symbols=30, seed=0)
+    assert {symbol for source, _ in sources for symbol in source.split()} == {
+        *"abcdefghijklmnopqrstuvwxyz",
+        *"0123",
+    }
+
+
+@pytest.mark.parametrize(
+    ("count", "low", "high", "symbols", "name"),
+    [
+        (-1, 1, 2, 3, "count"),
+        (1, 0, 2, 3, "minimum_length"),
+        (1, 3, 2, 3, "minimum_length"),
+        (1, 1, 1, 0, "symbols"),
+    ],
+)
+def test_ranges(count: int, low: int, high: int, symbols: int, name: str) -> None:
+    with pytest.raises(UserError, match=f"{name} must"):
+        reversal(count, minimum_length=low, maximum_length=high, symbols=symbols, seed=0)
