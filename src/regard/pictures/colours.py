@@ -7,7 +7,6 @@ is lighter.
 
 from __future__ import annotations
 
-import functools
 import math
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -42,6 +41,12 @@ STOPS: dict[Theme, tuple[str, ...]] = {
         "#b2d3fa",
         "#e2eefd",
     ),
+}
+
+# The same map in the fixed colours of a terminal, where the nearest ones would change the hue.
+STOPS_256: dict[Theme, tuple[int, ...]] = {
+    "light": (231, 189, 153, 111, 68, 26, 25, 18, 17),
+    "dark": (233, 17, 18, 25, 26, 68, 111, 153, 189),
 }
 
 _LEVELS = (0, 95, 135, 175, 215, 255)
@@ -165,19 +170,6 @@ def ink(background: Rgb) -> Rgb:
     return black if contrast(black, background) >= contrast(white, background) else white
 
 
-@functools.lru_cache(maxsize=4096)
-def to_256(colour: Rgb) -> int:
-    """Return the nearest of the 240 fixed colours of a terminal.
-
-    Args:
-        colour: Red, green and blue, 0 to 255.
-
-    Returns:
-        An index from 16 to 255.
-    """
-    return min(range(16, 256), key=lambda index: math.dist(colour, from_256(index)))
-
-
 def from_256(index: int) -> Rgb:
     """Return a fixed colour of a terminal.
 
@@ -194,13 +186,14 @@ def from_256(index: int) -> Rgb:
     return _LEVELS[index // 36], _LEVELS[index // 6 % 6], _LEVELS[index % 6]
 
 
-def paint(text: str, background: Rgb, depth: Depth) -> str:
-    """Write text on a background, in a terminal.
+def paint(text: str, value: float, *, depth: Depth, theme: Theme) -> str:
+    """Write text on the colour of a weight, in a terminal.
 
     Args:
         text: Text without control characters.
-        background: The colour.
+        value: The weight as a part of the strongest, 0 to 1; beyond that it is clipped.
         depth: How many colours the terminal has.
+        theme: The background that the colours stand on.
 
     Returns:
         The text between escape sequences, or alone where there is no colour.
@@ -208,8 +201,13 @@ def paint(text: str, background: Rgb, depth: Depth) -> str:
     if depth == "none":
         return text
     if depth == "256":
-        index = to_256(background)
+        stops = STOPS_256[theme]
+        index = stops[round(min(max(value, 0.0), 1.0) * (len(stops) - 1))]
         letter = 16 if ink(from_256(index)) == (0, 0, 0) else 231
         return f"\x1b[38;5;{letter};48;5;{index}m{text}\x1b[0m"
-    letter_colour = ";".join(map(str, ink(background)))
-    return f"\x1b[38;2;{letter_colour};48;2;{';'.join(map(str, background))}m{text}\x1b[0m"
+    colour = shade(value, theme)
+    return f"\x1b[38;2;{_triple(ink(colour))};48;2;{_triple(colour)}m{text}\x1b[0m"
+
+
+def _triple(colour: Rgb) -> str:
+    return ";".join(map(str, colour))

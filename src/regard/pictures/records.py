@@ -93,7 +93,7 @@ class Map:
                 f"weights of map {self.name!r} must be 0 or more; got {weights.min():.6g}. "
                 "Give the weights, not the scores."
             )
-        weights[weights < np.finfo(np.float32).tiny] = 0.0
+        weights[weights < 1e-30] = 0.0  # below it six digits do not survive float32
         weights.flags.writeable = False
         object.__setattr__(self, "weights", weights)
 

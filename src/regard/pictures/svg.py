@@ -71,11 +71,16 @@ class _Plan:
             )
             overhang = max(0.0, *ends, 0.0) + self.font
         cells = self.left + len(self.columns) * self.cell + overhang + _MARGIN
-        return max(cells, self.left + _LEGEND_WIDTH + 80)
+        return max(cells, self.left + _LEGEND_WIDTH * self.unit + 80)
 
     @cached_property
     def height(self) -> float:
-        return self.head + len(self.rows) * self.cell + _FOOT
+        return self.head + len(self.rows) * self.cell + _FOOT * self.unit
+
+    @cached_property
+    def unit(self) -> float:
+        """How much larger the legend is drawn, so that a large picture can be shrunk."""
+        return max(1.0, len(self.columns) * self.cell / 1200)
 
     def place(self, column: int) -> int:
         """Return how many cells stand to the left of a column."""
@@ -248,13 +253,13 @@ def _cells(plan: _Plan) -> Iterator[str]:
 
 def _shade_paths(plan: _Plan) -> Iterator[str]:
     shapes: dict[int, list[str]] = defaultdict(list)
-    size = f"{plan.cell:g}"
     for row, column, weight in _visible_cells(plan):
-        x, y = plan.corner(row, column)
         level = min(round(255 * weight / plan.top), 255)
-        shapes[level].append(f"M{x:.6g} {y:.6g}h{size}v{size}h-{size}z")
+        shapes[level].append(f"M{plan.place(column)} {row}h1v1h-1z")
+    yield f'<g transform="translate({plan.left:g} {plan.head:g}) scale({plan.cell:g})">'
     for level, subpaths in sorted(shapes.items()):
         yield f'<path fill="{to_hex(shade(level / 255))}" d="{"".join(subpaths)}"/>'
+    yield "</g>"
 
 
 def _row_labels(plan: _Plan) -> Iterator[str]:
@@ -284,15 +289,16 @@ def _text(label: str, place: str, *, anchor: str) -> str:
 
 
 def _legend(plan: _Plan) -> Iterator[str]:
-    x, y = plan.left, plan.height - _FOOT / 2 - 2
+    unit = plan.unit
+    x, y, width = plan.left, plan.height - (_FOOT / 2 + 2) * unit, _LEGEND_WIDTH * unit
     stops = "".join(
         f'<stop offset="{i / 8}" stop-color="{to_hex(shade(i / 8))}"/>' for i in range(9)
     )
     yield f'<linearGradient id="scale">{stops}</linearGradient>'
     yield (
-        f'<rect x="{x:g}" y="{y:.6g}" width="{_LEGEND_WIDTH:g}" height="8" rx="4" '
-        'fill="url(#scale)"/>'
+        f'<rect x="{x:g}" y="{y:.6g}" width="{width:g}" height="{8 * unit:g}" '
+        f'rx="{4 * unit:g}" fill="url(#scale)"/>'
     )
-    common = f'y="{y + 8:.6g}" font-size="11" fill="{_QUIET}"'
-    yield f'<text x="{x - 8:g}" {common} text-anchor="end">0</text>'
-    yield f'<text x="{x + _LEGEND_WIDTH + 8:g}" {common}>{plan.top:g}</text>'
+    common = f'y="{y + 8 * unit:.6g}" font-size="{11 * unit:.4g}" fill="{_QUIET}"'
+    yield f'<text x="{x - 8 * unit:g}" {common} text-anchor="end">0</text>'
+    yield f'<text x="{x + width + 8 * unit:g}" {common}>{plan.top:g}</text>'

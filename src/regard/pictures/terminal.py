@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from regard.pictures.colours import Depth, Theme, paint, scale_top, shade
+from regard.pictures.colours import Depth, Theme, paint, scale_top
 from regard.pictures.lettering import cells, fit, isolate, pad, visible
 
 if TYPE_CHECKING:
@@ -200,7 +200,11 @@ def _cell(sheet: _Sheet, place: tuple[int, int], width: int) -> str:
     if sheet.colour == "none":
         return f" {_plain_cell(sheet, weight, width - 2, marked=marked)} "
     text = _number(weight) if sheet.numbers else ""
-    return paint(text[:width].center(width), shade(weight / sheet.top, sheet.theme), sheet.colour)
+    return _paint(sheet, text[:width].center(width), weight / sheet.top)
+
+
+def _paint(sheet: _Sheet, text: str, value: float) -> str:
+    return paint(text, value, depth=sheet.colour, theme=sheet.theme)
 
 
 def _plain_cell(sheet: _Sheet, weight: float, width: int, *, marked: bool) -> str:
@@ -237,5 +241,5 @@ def _legend(sheet: _Sheet) -> str:
     if sheet.colour == "none":
         ramp = "" if sheet.numbers else f"0 {_SHADES.strip()} {top}  "
         return f"{ramp}* most"
-    steps = "".join(paint(" ", shade(i / 9, sheet.theme), sheet.colour) for i in range(10))
+    steps = "".join(_paint(sheet, " ", i / 9) for i in range(10))
     return f"0 {steps} {top}"

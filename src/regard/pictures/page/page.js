@@ -137,6 +137,8 @@
     const same = state.pinned && state.side === side && state.index === index;
     state.pinned = !same;
     choose(same ? null : side, same ? -1 : index);
+    const best = same ? undefined : ranked(side, index)[0];
+    if (best) words[other[side]][best.index].scrollIntoView({ block: "nearest" });
   }
 
   // What is chosen
@@ -245,7 +247,13 @@
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.font = `11px ${plan.family}`;
+    const tiny = cell <= 6;
+    if (tiny) {
+      context.fillStyle = ramp[0].fill;
+      context.fillRect(left, head, plan.columns.length * cell, plan.rows.length * cell);
+    }
     weights.forEach((row, i) => row.forEach((w, j) => {
+      if (tiny && !shown(w)) return;
       const { fill, ink } = shown(w) ? colour(w) : ramp[0];
       const x = left + place(j) * cell + gap, y = head + i * cell + gap;
       context.fillStyle = fill;

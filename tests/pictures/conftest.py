@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+from regard.pictures import Map, Record, Text, Token
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<!--",
+    "-->",
+    "]]>",
+    "<![CDATA[",
+    '" onmouseover="alert(1)',
+    "' onfocus='alert(1)",
+    "javascript:alert(1)",
+    "&lt;script&gt;",
+    "<iframe srcdoc='<script>1</script>'>",
+    "</title><script>alert(1)</script>",
+    "</style><style>*{display:none}</style>",
+    "{{constructor.constructor('alert(1)')()}}",
+    "${alert(1)}",
+    "\x1b]0;title\x07\x1b[31m",
+    "\x00\x0b\x7f\x9b31m",
+    "\ud800<b>\udfff",
+    "\u202e\u2066abc",
+    "\u2028alert(1)\u2029",
+    "<?xml version='1.0'?><!DOCTYPE x [<!ENTITY y SYSTEM 'file:///etc/passwd'>]>&y;",
+)
+MIXED = (
+    "Tom",
+    "汤姆",
+    "طارد",
+    "שלום",
+    "e\u0301te\u0301",
+    "👨‍👩‍👧",
+    "🇩🇪",
+    "अनुच्छेद",
+    "\u0301",
+    "ﾊﾝｶｸ",
+    "",
+    " ",
+    "\t\n",
+    "\x1b[2J",
+)
+
+
+def spaced(words, language=None):
+    """Make a text of words between spaces."""
+    tokens, start = [], 0
+    for word in words:
+        tokens.append(Token(word, start, start + len(word)))
+        start += len(word) + 1
+    return Text(" ".join(words), tuple(tokens), language)
+
+
+def make_record(read, written, *, count=1, seed=0):
+    """Make a record with random weights whose rows sum to one."""
+    generator = np.random.default_rng(seed)
+    maps = []
+    for number in range(count):
+        weights = generator.random((len(written), len(read))) + 1e-3
+        maps.append(Map(f"head {number + 1}", weights / weights.sum(axis=1, keepdims=True)))
+    return Record("translation", spaced(read), spaced(written), tuple(maps))
+
+
+@pytest.fixture(scope="session")
+def chase():
+    """Tom chases Jerry: weights that are easy to check by eye."""
+    written = Text(
+        "汤姆追逐杰瑞", (Token("汤姆", 0, 2), Token("追逐", 2, 4), Token("杰瑞", 4, 6)), "zh"
+    )
+    weights = [[0.95, 0.03, 0.02], [0.04, 0.931, 0.029], [0.01, 0.06, 0.93]]
+    return Record(
+        "translation",
+        spaced(["Tom", "chases", "Jerry"], "en"),
+        written,
+        (Map("attention", weights),),
+        {"score": -0.25, "model": "en-zh", "beam": 4, "note": None},
+    )
+
+
+@pytest.fixture(scope="session")
+def record_of():
+    """Return the maker of random records."""
+    return make_record
+
+
+@pytest.fixture(scope="session")
+def hostile():
+    """Return texts that try to be more than text."""
+    return HOSTILE
+
+
+@pytest.fixture(scope="session")
+def mixed():
+    """Return tokens of every width."""
+    return MIXED

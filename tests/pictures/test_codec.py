@@ -1,0 +1,178 @@
+import contextlib
+import copy
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from regard.errors import FileFormatError
+from regard.pictures import Map, Record, Text, Token
+
+anything = st.text(st.characters(), max_size=12)
+
+
+@st.composite
+def texts(draw):
+    text = draw(anything)
+    place = st.integers(0, len(text))
+    tokens = [
+        Token(draw(anything), *sorted((draw(place), draw(place))))
+        for _ in range(draw(st.integers(0, 4)))
+    ]
+    return Text(text, tuple(tokens), draw(st.none() | anything))
+
+
+@st.composite
+def records(draw):
+    read, written = draw(texts()), draw(texts())
+    weight = st.floats(0, 2.0**100, width=32)
+    rows = [[draw(weight) for _ in read.tokens] for _ in written.tokens]
+    weights = np.array(rows, dtype=np.float32).reshape(len(written.tokens), len(read.tokens))
+    values = st.none() | anything | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False)
+    finite = values.filter(lambda value: value not in (float("inf"), float("-inf")))
+    details = draw(st.dictionaries(st.text(max_size=4), finite, max_size=3))
+    return Record(draw(anything), read, written, (Map("m", weights),), details)
+
+
+@given(records())
+def test_json_is_valid_utf8_and_comes_back(record):
+    text = record.to_json()
+    text.encode("utf-8")
+    again = Record.from_json(text)
+    np.testing.assert_allclose(again.weights(), record.weights(), rtol=1e-5)
+    assert [t[1:] for t in again.read.tokens] == [t[1:] for t in record.read.tokens]
+    assert again.to_json() == text
+
+
+def test_half_a_surrogate_pair_is_replaced():
+    record = Record(
+        "t",
+        Text("\ud83d\ude00", (Token("\ud83d", 0, 1), Token("\ude00", 1, 2))),
+        Text("", ()),
+        (Map("m", np.zeros((0, 2))),),
+    )
+    assert Record.from_json(record.to_json()).read.text == "\ufffd\ufffd"
+
+
+def test_the_kind_of_what_was_read_is_named(chase):
+    data = json.loads(chase.to_json())
+    assert data["schema_version"] == 1
+    assert data["read"]["type"] == data["written"]["type"] == "text"
+    assert data["read"]["tokens"][1] == ["chases", 4, 10]
+    assert data["maps"][0]["weights"][1] == [0.04, 0.931, 0.029]
+
+
+def set_at(*path):
+    """Return a change: put a value at a path."""
+    *parents, last, value = path
+
+    def change(data):
+        for key in parents:
+            data = data[key]
+        data[last] = value
+
+    return change
+
+
+WRONG = {
+    "unknown version": (set_at("schema_version", 2), "schema_version must be 1; got 2"),
+    "version as text": (set_at("schema_version", "1"), "schema_version must be 1; got '1'"),
+    "version as truth": (set_at("schema_version", True), "schema_version must be 1; got True"),
+    "no version": (lambda d: d.pop("schema_version"), "schema_version must be 1; got None"),
+    "missing key": (lambda d: d.pop("maps"), "record must have the key 'maps'"),
+    "extra key": (set_at("detials", {}), "did you mean 'details'?"),
+    "task": (set_at("task", 3), "task must be str; got 3"),
+    "text as list": (set_at("read", []), "read must be an object; got a list"),
+    "kind of text": (set_at("read", "type", "image"), "read.type must be 'text'; got 'image'"),
+    "language": (set_at("read", "language", 1), "read.language must be str; got 1"),
+    "tokens": (set_at("read", "tokens", "Tom"), "read.tokens must be a list; got 'Tom'"),
+    "short token": (set_at("read", "tokens", 0, ["Tom"]), "read.tokens[0] must hold 3 values"),
+    "start": (set_at("read", "tokens", 0, 1, 0.0), "read.tokens[0] must be int; got 0.0"),
+    "end": (set_at("read", "tokens", 0, 2, 99), "read.tokens[0] must have 0 <= start <= end"),
+    "maps": (set_at("maps", {}), "maps must be a list; got a dict"),
+    "no maps": (set_at("maps", []), "maps must hold at least 1 map"),
+    "map name": (set_at("maps", 0, "name", None), "maps[0].name must be str; got None"),
+    "rows": (set_at("maps", 0, "weights", []), "maps[0].weights must have 3 rows"),
+    "columns": (set_at("maps", 0, "weights", 1, [1]), "maps[0].weights[1] must have 3 weights"),
+    "row": (set_at("maps", 0, "weights", 1, None), "maps[0].weights[1] must be a list; got None"),
+    "text weight": (set_at("maps", 0, "weights", 1, 0, "1"), "must hold numbers; got '1'"),
+    "truth weight": (set_at("maps", 0, "weights", 1, 0, True), "must hold numbers; got True"),
+    "list weight": (set_at("maps", 0, "weights", 1, 0, [1]), "must hold numbers; got a list"),
+    "negative": (set_at("maps", 0, "weights", 1, 0, -1), "must be 0 or more; got -1"),
+    "huge": (set_at("maps", 0, "weights", 1, 0, 1e300), "must be finite"),
+    "huge integer": (set_at("maps", 0, "weights", 1, 0, 10**400), "must hold numbers"),
+    "details": (set_at("details", []), "details must be an object"),
+    "deep detail": (set_at("details", "x", [[]]), "details['x'] must be text, a number or None"),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_a_wrong_file_is_refused_in_one_line(chase, fault):
+    change, expected = WRONG[fault]
+    data = copy.deepcopy(json.loads(chase.to_json()))
+    change(data)
+    with pytest.raises(FileFormatError) as caught:
+        Record.from_json(json.dumps(data))
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "3",
+        '"text"',
+        "[" * 100_000,
+        "[" * 100_000 + "]" * 100_000,
+        '{"a":' * 100_000,
+        "1" * 5000,
+        '{"schema_version": NaN}',
+        '{"schema_version": -Infinity}',
+        '{"schema_version": 1, "schema_version": 1}',
+        '{"schema_version": 1, "\\ud800": 1}',
+        "\x00",
+        "\ufeff{}",
+    ],
+)
+def test_what_is_no_record_is_refused_in_one_line(text):
+    with pytest.raises(FileFormatError) as caught:
+        Record.from_json(text)
+    message = str(caught.value)
+    message.encode("utf-8")
+    assert "\n" not in message
+    assert len(message) < 200
+
+
+@given(st.text(max_size=40))
+def test_any_text_is_refused_and_nothing_else_is_raised(text):
+    with pytest.raises(FileFormatError):
+        Record.from_json(text)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(["task", "read", "written", "maps", "details"]), json_values)
+def test_any_value_in_a_field_is_read_or_refused(key, value):
+    one = {"type": "text", "text": "a", "language": None, "tokens": [["a", 0, 1]]}
+    data = {
+        "schema_version": 1,
+        "task": "t",
+        "read": one,
+        "written": one,
+        "maps": [{"name": "m", "weights": [[1]]}],
+        "details": {},
+        key: value,
+    }
+    with contextlib.suppress(FileFormatError):
+        Record.from_json(json.dumps(data)).to_json()

@@ -1,0 +1,146 @@
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.pictures import Map, Record, Text, Token, html
+from regard.pictures.lettering import visible
+
+
+class Outline(HTMLParser):
+    """Collect the tags, attributes and raw texts of a page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.names, self.raw, self.kind = [], set(), {}, ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.names |= {name for name, _ in attrs}
+        self.kind = tag + ("-data" if ("id", "data") in attrs else "")
+
+    def handle_data(self, data):
+        if self.kind in ("script", "style", "script-data", "title"):
+            self.raw[self.kind] = self.raw.get(self.kind, "") + data
+        self.kind = "" if self.kind == "title" else self.kind
+
+    def handle_endtag(self, tag):
+        self.kind = ""
+
+
+def data_of(page):
+    return json.loads(Outline(page).raw["script-data"])
+
+
+def test_hostile_texts_add_no_markup(chase, record_of, hostile):
+    expected = Outline(html.render(chase))
+    record = record_of(hostile, hostile)
+    maps = tuple(Map(text, record.weights()) for text in hostile)
+    details = dict.fromkeys(hostile, hostile[0])
+    for task in hostile:
+        text = Text(record.read.text, record.read.tokens, task)
+        page = html.render(Record(task, text, text, maps[:1], details))
+        outline = Outline(page)
+        assert outline.tags == expected.tags
+        assert outline.names == expected.names
+        assert outline.raw["script"] == expected.raw["script"]
+        assert not re.search("[<>&\u2028\u2029]", outline.raw["script-data"])
+        page.encode("utf-8")
+    shown = data_of(html.render(Record("t", record.read, record.written, maps)))["views"][-1]
+    assert [token["text"] for token in shown["read"]["tokens"]] == [visible(t) for t in hostile]
+    assert [m["name"] for m in shown["maps"]] == [visible(text) for text in hostile]
+
+
+@given(st.lists(st.text(st.characters(), max_size=8), min_size=1, max_size=3))
+@settings(max_examples=40)
+def test_any_text_gives_a_page_with_its_data(record_of, words):
+    page = html.render(record_of(words, words))
+    page.encode("utf-8")
+    assert data_of(page)["views"]
+
+
+def test_the_policy_lets_in_this_style_and_script_only(chase):
+    page = html.render(chase)
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    raw = Outline(page).raw
+    for kind in ("style", "script"):
+        digest = base64.b64encode(hashlib.sha256(raw[kind].encode()).digest()).decode()
+        assert f"{kind}-src 'sha256-{digest}'" in policy
+    assert policy.startswith("default-src 'none'")
+    assert "unsafe" not in policy
+
+
+def test_nothing_is_fetched_and_text_is_only_put_in_as_text(chase):
+    page = html.render(chase)
+    assert not re.search(r"https?:|//\w+\.|@import|url\(|src=(?!\")", page)
+    script = Outline(page).raw["script"]
+    forbidden = "innerHTML|outerHTML|insertAdjacent|document.write|eval|Function\\(|fetch|import"
+    assert not re.search(forbidden, script)
+    assert "textContent" in script
+
+
+def test_style_and_script_are_small(chase):
+    raw = Outline(html.render(chase)).raw
+    assert len(raw["style"]) + len(raw["script"]) < 60_000
+
+
+def test_every_element_that_the_script_names_is_on_the_page(chase):
+    page = html.render(chase)
+    named = set(re.findall(r'\$\("([a-z-]+)"\)', Outline(page).raw["script"]))
+    there = set(re.findall(r'\bid="([a-z-]+)"', page))
+    assert named <= there
+    assert {"read", "written", "status", "map", "threshold", "matrix", "help"} <= there
+    assert 'aria-live="polite"' in page
+
+
+def test_gaps_and_marks_come_from_the_text():
+    text = Text(
+        "a  b.", (Token("a", 0, 1), Token("b", 3, 4), Token(".", 4, 5), Token("</s>", 5, 5))
+    )
+    record = Record("t", text, text, (Map("m", np.eye(4)),))
+    tokens = data_of(html.render(record))["views"][0]["read"]["tokens"]
+    assert [(t["gap"], t["text"], t["mark"]) for t in tokens] == [
+        ("", "a", False),
+        (" ", "b", False),
+        ("", ".", False),
+        (" ", "</s>", True),
+    ]
+
+
+def test_words_and_pieces_are_both_there_only_when_they_differ(chase):
+    assert len(data_of(html.render(chase))["views"]) == 1
+    pieces = Text("cats", (Token("cat", 0, 3), Token("s", 3, 4)))
+    record = Record("t", pieces, pieces, (Map("m", [[0.5, 0.5], [0.25, 0.75]]),))
+    words, parts = data_of(html.render(record))["views"]
+    assert words["maps"][0]["weights"] == [[1.0]]
+    assert parts["maps"][0]["weights"] == [[0.5, 0.5], [0.25, 0.75]]
+
+
+@pytest.mark.parametrize(("word", "direction"), [("Tom", "ltr"), ("طارد", "rtl")])
+def test_the_direction_is_that_of_the_text(record_of, word, direction):
+    view = data_of(html.render(record_of([word], ["a"])))["views"][0]
+    assert view["read"]["direction"] == direction
+
+
+def test_details_are_shown(chase):
+    details = data_of(html.render(chase))["details"]
+    assert details == {"score": "-0.25", "model": "en-zh", "beam": "4", "note": "None"}
+
+
+def test_a_forty_by_forty_page_is_below_a_megabyte(record_of):
+    words = [f"word{i}" for i in range(40)]
+    assert len(html.render(record_of(words, words)).encode()) < 100_000
+
+
+def test_a_frame_holds_the_whole_page(chase):
+    shown = html.frame(chase, height=500)
+    holder = Outline(shown)
+    assert holder.tags == ["iframe"]
+    assert 'height="500"' in shown
