@@ -1,0 +1,223 @@
+"""Batches in an order that seed and epoch decide, for any number of worker processes."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import torch
+from jaxtyping import Int64
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+
+from regard.errors import DataError, EnvironmentFault, UserError
+
+Plan = list[list[int]]
+"""The indices of each batch, in the order of the batches."""
+
+
+class Samples(Protocol):
+    """What `loader` reads from; it may also offer `where(index)`, a sample's `file:line`."""
+
+    def __getitem__(self, index: int, /) -> Any: ...
+
+
+def plan(
+    lengths: Sequence[Sequence[int]],
+    *,
+    tokens: int,
+    seed: int,
+    epoch: int,
+    max_sentences: int | None = None,
+) -> Plan:
+    """Put sentences of similar length together, in batches of a bounded padded size.
+
+    The result depends on the arguments alone, so a run can go on in the middle of an epoch. The
+    order of equally long sentences and the order of the batches change from epoch to epoch.
+
+    Args:
+        lengths: The lengths of each sample, one per side; the longest counts.
+        tokens: Most padded tokens of a batch: its longest length times its samples. A sample
+            longer than that is a batch of its own.
+        seed: The seed of the run.
+        epoch: The epoch, from 0.
+        max_sentences: Most samples in a batch.
+
+    Returns:
+        The plan; every sample stands in it once.
+
+    Raises:
+        UserError: A bound is below 1.
+
+    Example:
+        >>> sorted(map(sorted, plan([(2, 3), (9, 1), (3, 3)], tokens=9, seed=0, epoch=0)))
+        [[0, 2], [1]]
+    """
+    for name, value in (("tokens", tokens), ("max_sentences", max_sentences)):
+        if value is not None and value < 1:
+            raise UserError(f"{name} must be at least 1; got {value}. Raise it.")
+    generator = random.Random(f"{seed}/{epoch}")  # noqa: S311 - no secret
+    longest = [max(1, *sides) if sides else 1 for sides in lengths]
+    noise = [generator.random() for _ in longest]
+    order = sorted(range(len(longest)), key=lambda index: (longest[index], noise[index]))
+    batches: Plan = []
+    for index in order:  # ascending, so this one is the longest of its batch so far
+        count = len(batches[-1]) + 1 if batches else 0
+        fits = count * longest[index] <= tokens and count <= (max_sentences or count)
+        if batches and fits:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    generator.shuffle(batches)
+    return batches
+
+
+def pad(sequences: Sequence[Sequence[int]], *, value: int = 0) -> Int64[Tensor, "batch longest"]:
+    """Put sequences of different length into one tensor.
+
+    Args:
+        sequences: The sequences.
+        value: What fills the places behind the shorter ones.
+
+    Returns:
+        The sequences as rows.
+
+    Example:
+        >>> pad([[5, 6, 7], [8]]).tolist()
+        [[5, 6, 7], [8, 0, 0]]
+    """
+    longest = max(map(len, sequences), default=0)
+    rows = [[*sequence, *[value] * (longest - len(sequence))] for sequence in sequences]
+    return torch.tensor(rows, dtype=torch.int64).reshape(len(rows), longest)
+
+
+def loader(
+    dataset: Samples,
+    plan: Sequence[Sequence[int]],
+    *,
+    collate: Callable[[list[Any]], Any],
+    start: int = 0,
+    workers: int = 0,
+    timeout: float = 0,
+) -> Iterator[Any]:
+    """Read and collate the batches of a plan, here or in worker processes.
+
+    Order and content are the same for any number of workers, as long as a sample depends on its
+    index alone. The global random state is left as it was. Close the iterator, or let it end, and
+    the workers are gone. With workers, `TOKENIZERS_PARALLELISM` is set to `false` for this
+    process, because the tokenizers library must not be forked while its threads run.
+
+    Args:
+        dataset: The samples.
+        plan: The batches.
+        collate: Makes a batch from a list of samples.
+        start: The first batch to read, to go on after an interruption.
+        workers: How many processes read; 0 reads here.
+        timeout: Most seconds to wait for a worker; 0 waits for ever.
+
+    Returns:
+        An iterator over the batches.
+
+    Raises:
+        UserError: `start` or `workers` is out of range.
+        DataError: While iterating, a sample cannot be read; its place is named.
+        EnvironmentFault: While iterating, a worker was killed or took too long.
+    """
+    if not 0 <= start <= len(plan):
+        raise UserError(f"start must be from 0 to {len(plan)}; got {start}. Is it the same data?")
+    if workers < 0 or timeout < 0:
+        raise UserError(
+            f"workers and timeout must not be negative; got {workers} and {timeout}. Use 0."
+        )
+    if workers:
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    batches: DataLoader[Any] = DataLoader(
+        cast("Dataset[Any]", _Guarded(dataset)),
+        batch_sampler=[list(batch) for batch in plan[start:]],
+        num_workers=workers,
+        collate_fn=_Collate(collate),
+        timeout=timeout if workers else 0,
+        worker_init_fn=_quiet if workers else None,
+        generator=torch.Generator().manual_seed(0),  # else it draws from the global one
+    )
+    return _checked(iter(batches))
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """An error on its way from a worker: torch would turn a raised one into a long text."""
+
+    error: UserError | EnvironmentFault
+
+
+class _Guarded:
+    """Samples with their index, or a failure in the place of one."""
+
+    def __init__(self, samples: Samples) -> None:
+        self.samples = samples
+
+    def __getitem__(self, index: int) -> tuple[str, Any]:
+        where = f"sample {index}"
+        try:
+            name = getattr(self.samples, "where", None)
+            where = str(name(index)) if name else where
+            return where, self.samples[index]
+        except Exception as error:  # any error in a sample must say which sample
+            return where, _Failure(_located(error, where))
+
+
+class _Collate:
+    """The caller's collate function, behind the failures."""
+
+    def __init__(self, collate: Callable[[list[Any]], Any]) -> None:
+        self.collate = collate
+
+    def __call__(self, batch: list[tuple[str, Any]]) -> Any:
+        for _, sample in batch:
+            if isinstance(sample, _Failure):
+                return sample
+        try:
+            return self.collate([sample for _, sample in batch])
+        except Exception as error:  # any error in a batch must say which batch
+            return _Failure(_located(error, f"batch of {batch[0][0]}"))
+
+
+def _located(error: Exception, where: str) -> UserError | EnvironmentFault:
+    if isinstance(error, (UserError, EnvironmentFault)):
+        error.where = error.where or where
+        return error
+    return DataError(
+        f"sample must be readable; got {type(error).__name__}: {error}. Correct or remove it.",
+        where=where,
+    )
+
+
+def _quiet(_: int) -> None:
+    """Leave signals to the main process, which saves first and then ends the workers."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _checked(batches: Iterator[Any]) -> Iterator[Any]:
+    try:
+        while True:
+            try:
+                batch = next(batches)
+            except StopIteration:
+                return
+            except (RuntimeError, OSError) as error:  # samples' own errors come as failures
+                raise EnvironmentFault(
+                    f"the data workers must stay alive; got: {str(error).splitlines()[0]} "
+                    "Free some memory (/dev/shm too), or use fewer workers."
+                ) from error
+            if isinstance(batch, _Failure):
+                raise batch.error
+            yield batch
+    finally:
+        shut_down = getattr(batches, "_shutdown_workers", None)
+        if shut_down:
+            shut_down()
