@@ -7,7 +7,7 @@ import random
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 import torch
 from jaxtyping import Int64
@@ -20,6 +20,7 @@ Plan = list[list[int]]
 """The indices of each batch, in the order of the batches."""
 
 
+@runtime_checkable
 class Samples(Protocol):
     """What `loader` reads from; it may also offer `where(index)`, a sample's `file:line`."""
 
@@ -36,8 +37,8 @@ def plan(
 ) -> Plan:
     """Put sentences of similar length together, in batches of a bounded padded size.
 
-    The result depends on the arguments alone, so a run can go on in the middle of an epoch. The
-    order of equally long sentences and the order of the batches change from epoch to epoch.
+    The result depends on the arguments alone, so a run can go on in the middle of an epoch; it
+    changes from epoch to epoch.
 
     Args:
         lengths: The lengths of each sample, one per side; the longest counts.
@@ -64,15 +65,19 @@ def plan(
     longest = [max(1, *sides) if sides else 1 for sides in lengths]
     noise = [generator.random() for _ in longest]
     order = sorted(range(len(longest)), key=lambda index: (longest[index], noise[index]))
+    batches = _fill(order, longest, tokens=tokens, most=max_sentences or len(order))
+    generator.shuffle(batches)
+    return batches
+
+
+def _fill(order: Sequence[int], longest: Sequence[int], *, tokens: int, most: int) -> Plan:
     batches: Plan = []
     for index in order:  # ascending, so this one is the longest of its batch so far
         count = len(batches[-1]) + 1 if batches else 0
-        fits = count * longest[index] <= tokens and count <= (max_sentences or count)
-        if batches and fits:
+        if batches and count * longest[index] <= tokens and count <= most:
             batches[-1].append(index)
         else:
             batches.append([index])
-    generator.shuffle(batches)
     return batches
 
 
@@ -102,14 +107,13 @@ def loader(
     collate: Callable[[list[Any]], Any],
     start: int = 0,
     workers: int = 0,
-    timeout: float = 0,
+    timeout: int = 0,
 ) -> Iterator[Any]:
     """Read and collate the batches of a plan, here or in worker processes.
 
-    Order and content are the same for any number of workers, as long as a sample depends on its
-    index alone. The global random state is left as it was. Close the iterator, or let it end, and
-    the workers are gone. With workers, `TOKENIZERS_PARALLELISM` is set to `false` for this
-    process, because the tokenizers library must not be forked while its threads run.
+    Order and content are the same for any number of workers. The global random state is left as
+    it was. When the iterator ends or is closed, the workers are gone. With workers,
+    `TOKENIZERS_PARALLELISM` becomes `false`: that library must not be forked with its threads.
 
     Args:
         dataset: The samples.
@@ -123,16 +127,11 @@ def loader(
         An iterator over the batches.
 
     Raises:
-        UserError: `start` or `workers` is out of range.
-        DataError: While iterating, a sample cannot be read; its place is named.
-        EnvironmentFault: While iterating, a worker was killed or took too long.
+        UserError: A number is out of range.
+        DataError: Later: a sample cannot be read; its place is named.
+        EnvironmentFault: Later: a worker was killed or took too long.
     """
-    if not 0 <= start <= len(plan):
-        raise UserError(f"start must be from 0 to {len(plan)}; got {start}. Is it the same data?")
-    if workers < 0 or timeout < 0:
-        raise UserError(
-            f"workers and timeout must not be negative; got {workers} and {timeout}. Use 0."
-        )
+    _check_loader(len(plan), start=start, workers=workers, timeout=timeout)
     if workers:
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
     batches: DataLoader[Any] = DataLoader(
@@ -145,6 +144,15 @@ def loader(
         generator=torch.Generator().manual_seed(0),  # else it draws from the global one
     )
     return _checked(iter(batches))
+
+
+def _check_loader(count: int, *, start: int, workers: int, timeout: int) -> None:
+    if not 0 <= start <= count:
+        raise UserError(f"start must be from 0 to {count}; got {start}. Is it the same data?")
+    if workers < 0 or timeout < 0:
+        raise UserError(
+            f"workers and timeout must not be negative; got {workers} and {timeout}. Use 0."
+        )
 
 
 @dataclass(frozen=True)

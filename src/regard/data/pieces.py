@@ -11,10 +11,10 @@ from collections.abc import Iterable, Sequence
 from tokenizers import Tokenizer as LibraryTokenizer
 from tokenizers import models, trainers
 
-from regard.data.normalisation import SPACE_MARK, normalise
+from regard.data.normalisation import SPACE_MARK, check_form, normalise
 from regard.data.segments import SEGMENTERS
 from regard.data.vocabulary import CONTROLS, MOST_PIECES, Vocabulary
-from regard.errors import DataError, UserError
+from regard.errors import DataError, UserError, did_you_mean
 
 DEFAULT_SUBWORDS = 8000
 _LONGEST_WORD = 64
@@ -34,30 +34,23 @@ def learn(
 ) -> Vocabulary:
     """Learn a vocabulary.
 
+    The arguments and the errors are those of `Tokenizer.train`.
+
     Args:
         texts: The training texts.
-        kind: One of `words`, `chinese`, `characters`, `bpe`, `unigram`.
-        size: Most ids, the four control ids included; None for no limit, or for
-            `DEFAULT_SUBWORDS` where the kind is `bpe` or `unigram`.
+        kind: How text is cut and pieces are chosen.
+        size: Most ids, the four control ids included; None for no limit or the default.
         minimum_frequency: How often a word (or a pair to merge) must occur.
-        normalisation: One of `nfc`, `nfkc`, `none`.
+        normalisation: The Unicode form.
         lowercase: Whether to take lower case.
 
     Returns:
         The vocabulary.
-
-    Raises:
-        DataError: The texts hold no character.
-        UserError: The size is too small for the characters of the texts.
     """
-    counts: Counter[str] = Counter()
-    segment = SEGMENTERS[kind]
-    for text in texts:
-        clean = normalise(text, form=normalisation, lowercase=lowercase).text
-        for start, end, spaced in segment(clean):
-            counts[SPACE_MARK * spaced + clean[start:end]] += 1
-    if not counts:
-        raise DataError("texts must hold at least one character; got none. Check the files.")
+    _check_settings(kind, minimum_frequency)
+    check_form(normalisation)
+    cleaned = (normalise(text, form=normalisation, lowercase=lowercase).text for text in texts)
+    counts = _count(cleaned, kind)
     alphabet = _alphabet(counts, with_initials=kind not in ("bpe", "unigram"))
     room = _room(size, kind, alphabet)
     if kind == "bpe":
@@ -68,6 +61,29 @@ def learn(
         return Vocabulary(kind, normalisation, lowercase, pieces, scores=scores)
     pieces = _words(counts, alphabet, room, minimum_frequency)
     return Vocabulary(kind, normalisation, lowercase, pieces)
+
+
+def _check_settings(kind: str, minimum_frequency: int) -> None:
+    if kind not in SEGMENTERS:
+        raise UserError(
+            f"kind must be one of {', '.join(SEGMENTERS)}; got {kind!r}; "
+            f"{did_you_mean(str(kind), SEGMENTERS)}."
+        )
+    if minimum_frequency < 1:
+        raise UserError(
+            f"minimum_frequency must be at least 1; got {minimum_frequency}. Use 1 for every word."
+        )
+
+
+def _count(texts: Iterable[str], kind: str) -> Counter[str]:
+    """Count the segments, those after white space with its mark."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        for start, end, spaced in SEGMENTERS[kind](text):
+            counts[SPACE_MARK * spaced + text[start:end]] += 1
+    if not counts:
+        raise DataError("texts must hold at least one character; got none. Check the files.")
+    return counts
 
 
 def _alphabet(counts: Iterable[str], *, with_initials: bool) -> list[str]:

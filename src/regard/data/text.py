@@ -182,8 +182,7 @@ def read_tsv(
         The pairs; columns beside the two are ignored.
 
     Raises:
-        DataError: The file cannot be read, a row has not as many columns as the first, a name
-            is missing or doubled, or no pair is left.
+        DataError: The file or a row is wrong, or no pair is left.
     """
     rows = [line.split("\t") for line in read_lines(path, encoding=encoding)]
     if not rows:

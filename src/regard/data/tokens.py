@@ -10,11 +10,11 @@ from typing import ClassVar, NamedTuple
 
 from tokenizers import models
 
-from regard.data.normalisation import SPACE_MARK, Normalised, check_form, normalise
+from regard.data.normalisation import SPACE_MARK, Normalised, normalise
 from regard.data.pieces import learn
 from regard.data.segments import SEGMENTERS
 from regard.data.vocabulary import CONTROLS, LARGEST_FILE, Vocabulary
-from regard.errors import FileFormatError, UserError, did_you_mean
+from regard.errors import FileFormatError, UserError
 from regard.saving import write_file
 
 _REPLACEMENT = "\ufffd"
@@ -101,16 +101,8 @@ class Tokenizer:
             DataError: The texts hold no character.
             MissingExtraError: The kind is `chinese` and rjieba is not installed.
         """
-        if kind not in SEGMENTERS:
-            raise UserError(
-                f"kind must be one of {', '.join(SEGMENTERS)}; got {kind!r}; "
-                f"{did_you_mean(str(kind), SEGMENTERS)}."
-            )
-        check_form(normalisation)
         if isinstance(texts, str):
             raise UserError("texts must be many strings; got one string. Put it in a list.")
-        if minimum_frequency < 1:
-            raise UserError(f"minimum_frequency must be at least 1; got {minimum_frequency}.")
         vocabulary = learn(
             texts,
             kind=kind,

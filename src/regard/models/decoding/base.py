@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self, TypeVar
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from regard.errors import UserError
+from regard.errors import DivergedError, UserError
 
 
 class SearchState(Protocol):
@@ -22,7 +22,11 @@ class SearchState(Protocol):
         """Keep some sentences and drop the others."""
 
 
-class SearchStep(Protocol):
+S = TypeVar("S", bound=SearchState)
+S_co = TypeVar("S_co", bound=SearchState, covariant=True)
+
+
+class SearchStep(Protocol[S_co]):
     """What a search needs of a model's step: see `regard.models.seq2seq.Step`."""
 
     @property
@@ -34,14 +38,14 @@ class SearchStep(Protocol):
         """Where the model looked, `(batch, maps, hypotheses, keys)`."""
 
     @property
-    def state(self) -> SearchState:
+    def state(self) -> S_co:
         """The state after the step."""
 
 
-class Steppable(Protocol):
+class Steppable(Protocol[S]):
     """A model that a search can step."""
 
-    def step(self, tokens: Tensor, state: SearchState) -> SearchStep:
+    def step(self, tokens: Tensor, state: S) -> SearchStep[S]:
         """Read one more token of every hypothesis."""
 
 
@@ -142,6 +146,9 @@ def restricted(
 
     Returns:
         The same with -inf where a token is forbidden. A step always has a choice that is not.
+
+    Raises:
+        DivergedError: The model says NaN.
     """
     allowed = torch.zeros_like(log_probs[0, 0], dtype=torch.bool)
     if length >= search.maximum_length:
@@ -150,13 +157,17 @@ def restricted(
         allowed[:] = True
         allowed[list(symbols.banned)] = False
         allowed[symbols.eos] = length >= search.minimum_length
-    # A model that went wrong says NaN: taken as impossible, so that a search still ends.
-    return log_probs.nan_to_num(nan=-torch.inf).masked_fill(~allowed, -torch.inf)
+    if bool(torch.isnan(log_probs).any()):
+        raise DivergedError(
+            f"probabilities must be finite; got NaN for token {length + 1}. The model is broken, "
+            "or its input is."
+        )
+    return log_probs.masked_fill(~allowed, -torch.inf)
 
 
 def forced(
-    model: Steppable,
-    state: SearchState,
+    model: Steppable[S],
+    state: S,
     tokens: Int[Tensor, "batch length"],
     symbols: Symbols,
 ) -> tuple[Float[Tensor, "batch steps"], Float[Tensor, "batch maps steps keys"]]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Generic, NamedTuple
 
 import torch
 from torch import Tensor
 
 from regard.models.decoding.base import (
     Hypothesis,
+    S,
     Search,
-    SearchState,
     Steppable,
     Symbols,
     restricted,
@@ -35,13 +35,13 @@ class _Ending(NamedTuple):
     score: float
 
 
-class _Live(NamedTuple):
+class _Live(NamedTuple, Generic[S]):
     """The hypotheses that go on, and the state of the model."""
 
     sentences: list[int]
     log_probs: Tensor  # (batch, hypotheses), on the CPU
     tokens: Tensor  # (batch, hypotheses), on the CPU
-    state: SearchState
+    state: S
 
 
 class _Candidates(NamedTuple):
@@ -54,7 +54,7 @@ class _Candidates(NamedTuple):
 
 @torch.no_grad()
 def beam_search(
-    model: Steppable, state: SearchState, batch: int, symbols: Symbols, search: Search
+    model: Steppable[S], state: S, batch: int, symbols: Symbols, search: Search
 ) -> list[list[Hypothesis]]:
     """Search for the outputs of the highest score, for a batch at once.
 
@@ -80,15 +80,15 @@ def beam_search(
     return runner.run(state) if batch else []
 
 
-class _Runner:
+class _Runner(Generic[S]):
     """One search: its settings, what each step did, and what has ended."""
 
-    def __init__(self, model: Steppable, symbols: Symbols, search: Search, batch: int) -> None:
+    def __init__(self, model: Steppable[S], symbols: Symbols, search: Search, batch: int) -> None:
         self.model, self.symbols, self.search = model, symbols, search
         self.traces: list[_Trace] = []
         self.endings: list[list[_Ending]] = [[] for _ in range(batch)]
 
-    def run(self, state: SearchState) -> list[list[Hypothesis]]:
+    def run(self, state: S) -> list[list[Hypothesis]]:
         batch = len(self.endings)
         start = torch.full((batch, 1), self.symbols.bos)
         live = _Live(list(range(batch)), torch.zeros(batch, 1), start, state)
@@ -98,7 +98,7 @@ class _Runner:
                 break
         return [self._hypotheses(sentence) for sentence in range(batch)]
 
-    def _advance(self, live: _Live, length: int) -> _Live:
+    def _advance(self, live: _Live[S], length: int) -> _Live[S]:
         step = self.model.step(live.tokens, live.state)
         found = self._candidates(live, step.log_probs, length)
         self._end(live.sentences, found, length)
@@ -112,7 +112,7 @@ class _Runner:
         state = step.state.select(parents.to(step.log_probs.device))
         return self._kept(_Live(live.sentences, log_probs, tokens, state), length)
 
-    def _candidates(self, live: _Live, log_probs: Tensor, length: int) -> _Candidates:
+    def _candidates(self, live: _Live[S], log_probs: Tensor, length: int) -> _Candidates:
         allowed = restricted(log_probs, self.symbols, self.search, length)
         vocabulary = allowed.shape[-1]
         totals = (live.log_probs.to(allowed.device).unsqueeze(-1) + allowed).flatten(1)
@@ -129,7 +129,7 @@ class _Runner:
             ending = _Ending(length, int(found.parents[row, place]), log_prob, score)
             self.endings[sentences[row]].append(ending)
 
-    def _kept(self, live: _Live, length: int) -> _Live:
+    def _kept(self, live: _Live[S], length: int) -> _Live[S]:
         """Drop the sentences that are done."""
         best = live.log_probs.max(dim=1).values.tolist()
         kept = [

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from regard.models.decoding.base import (
     Hypothesis,
+    S,
     Search,
-    SearchState,
     Steppable,
     Symbols,
     restricted,
@@ -17,7 +17,7 @@ from regard.models.decoding.base import (
 
 @torch.no_grad()
 def greedy_search(
-    model: Steppable, state: SearchState, batch: int, symbols: Symbols, search: Search
+    model: Steppable[S], state: S, batch: int, symbols: Symbols, search: Search
 ) -> list[Hypothesis]:
     """Write the likeliest token at every step, for a batch at once.
 

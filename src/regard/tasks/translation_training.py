@@ -1,0 +1,307 @@
+"""Training, scoring and checking translators: what `regard train`, `evaluate` and `check` do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from regard.config import read_config
+from regard.data.grammar import Grammar
+from regard.data.text import Pairs, overlap
+from regard.data.tokens import Tokenizer
+from regard.errors import DataError, UserError
+from regard.models.settings import build_seq2seq
+from regard.saving import write_file
+from regard.tasks.base import TaskKind, choose_device, open_model
+from regard.tasks.metrics import Scored, require_sacrebleu, text_scores
+from regard.tasks.translation import (
+    DataSettings,
+    TokenSettings,
+    TranslationSettings,
+    Translator,
+    load_translator,
+)
+from regard.tasks.translation_job import TranslationJob, encode_pairs, model_settings, read_pairs
+from regard.training.loop import Outcome, train
+
+
+@dataclass(frozen=True, slots=True)
+class TrainOptions:
+    """How `regard train` was called.
+
+    Args:
+        folder: The run's folder.
+        resume: Whether to go on from its newest checkpoint.
+        allow_change: Fields that may differ from those of the checkpoint.
+        quiet: Whether to show nothing.
+    """
+
+    folder: Path
+    resume: bool = False
+    allow_change: tuple[str, ...] = ()
+    quiet: bool = False
+
+
+def train_translation(path: Path, changes: Sequence[str], options: TrainOptions) -> Outcome:
+    """Train a translator from a config.
+
+    Args:
+        path: The config.
+        changes: `key=value` pairs that replace what it says.
+        options: Folder, resuming, and what may have changed.
+
+    Returns:
+        Where the model is and how it scores.
+
+    Raises:
+        RegardError: Any of those that `regard.training.train` and reading data raise.
+    """
+    settings = read_config(path, TranslationSettings, changes=changes)
+    if settings.metric != "loss":
+        require_sacrebleu()
+    job = build_job(settings, root=path.parent)
+    return train(
+        job,
+        settings.training,
+        options.folder,
+        resume=options.resume,
+        allow_change=options.allow_change,
+        quiet=options.quiet,
+    )
+
+
+def build_job(settings: TranslationSettings, *, root: Path) -> TranslationJob:
+    """Read the data, learn or take over the tokenizers, and build the model.
+
+    Args:
+        settings: The config.
+        root: The folder that relative names start from.
+
+    Returns:
+        The job, ready to be trained.
+
+    Raises:
+        RegardError: The data or a setting is wrong.
+    """
+    own = settings.training
+    torch.manual_seed(own.seed)
+    if own.threads:
+        torch.set_num_threads(own.threads)
+    pairs = read_pairs(settings.data.train, settings.data, root=root)
+    dev = read_pairs(settings.data.dev, settings.data, root=root)
+    device = choose_device(own.device)
+    if settings.init is not None:
+        opened = open_model(
+            settings.init if not (root / settings.init).is_dir() else root / settings.init
+        )
+        translator = load_translator(opened, device)
+        settings = settings.model_copy(update={"model": translator.settings.model})
+    else:
+        translator = _fresh(settings, pairs, device)
+    encoded = encode_pairs(pairs, translator, limit=settings.data.max_tokens)
+    if not encoded.sources:
+        raise DataError(
+            f"at least one pair must have at most {settings.data.max_tokens} tokens; none has. "
+            "Raise data.max_tokens.",
+            where=pairs.file,
+        )
+    return TranslationJob(settings, translator, train_pairs=encoded, dev=dev)
+
+
+def _fresh(settings: TranslationSettings, pairs: Pairs, device: torch.device) -> Translator:
+    source = _learn(pairs.sources, settings.tokens.source)
+    target = _learn(pairs.targets, settings.tokens.target)
+    model = build_seq2seq(
+        settings.model, source_size=source.size, target_size=target.size, padding=Tokenizer.PAD
+    )
+    return Translator(model.to(device), source, target, model_settings(settings))
+
+
+def _learn(texts: Sequence[str], settings: TokenSettings) -> Tokenizer:
+    return Tokenizer.train(
+        texts,
+        kind=settings.kind,
+        size=settings.size,
+        minimum_frequency=settings.minimum_frequency,
+        normalisation=settings.normalisation,
+        lowercase=settings.lowercase,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """How a translator scores on sentence pairs.
+
+    Args:
+        scores: BLEU and chrF, with sacrebleu's signatures.
+        translations: What was written, in the order of the pairs.
+        pairs: The pairs.
+    """
+
+    scores: list[Scored]
+    translations: list[str]
+    pairs: Pairs
+
+
+def evaluate_translation(
+    translator: Translator, files: Sequence[str], *, data: DataSettings, beam: int | None
+) -> Evaluation:
+    """Translate the sources of sentence pairs and score the result.
+
+    Args:
+        translator: The model.
+        files: A TSV file, or two parallel files.
+        data: Columns, encoding and the target's language.
+        beam: How many hypotheses are kept; by default the model's.
+
+    Returns:
+        Scores and translations.
+
+    Raises:
+        DataError: A file is wrong.
+        MissingExtraError: sacrebleu is not installed.
+    """
+    require_sacrebleu()
+    pairs = read_pairs(list(files), data, root=Path())
+    written = [result.text for result in translator(pairs.sources, beam=beam)]
+    language = translator.settings.target_language
+    return Evaluation(text_scores(written, pairs.targets, language=language), written, pairs)
+
+
+def check_translation(path: Path, changes: Sequence[str]) -> list[str]:
+    """Check a config and its data without training.
+
+    Args:
+        path: The config.
+        changes: `key=value` pairs that replace what it says.
+
+    Returns:
+        What was found, line by line; lines about something doubtful begin with "warning: ".
+
+    Raises:
+        UserError: Something is wrong that would stop a training.
+    """
+    settings = read_config(path, TranslationSettings, changes=changes)
+    if settings.metric != "loss":
+        require_sacrebleu()
+    job = build_job(settings, root=path.parent)
+    train_pairs = job.data.encoded.pairs
+    lines = [_described("train", train_pairs), _described("dev", job.dev)]
+    left_out = len(train_pairs) - len(job.data)
+    if left_out:
+        lines.append(f"train: {left_out} pairs longer than {settings.data.max_tokens} tokens")
+    lines += _leaks("dev", train_pairs, job.dev)
+    if settings.data.test is not None:
+        test = read_pairs(settings.data.test, settings.data, root=path.parent)
+        lines.append(_described("test", test))
+        lines += _leaks("test", train_pairs, test)
+    sizes = f"{job.translator.source.size} source and {job.translator.target.size} target tokens"
+    count = sum(parameter.numel() for parameter in job.model.parameters())
+    return [*lines, f"model: {count:,} parameters, {sizes}; {job.steps(0)} steps an epoch"]
+
+
+def _described(name: str, pairs: Pairs) -> str:
+    dropped = f"{pairs.dropped_empty} blank and {pairs.dropped_long} overlong pairs left out"
+    return f"{name}: {len(pairs):,} pairs, {dropped}, SHA-256 {pairs.sha256[:16]}"
+
+
+def _leaks(name: str, train_pairs: Pairs, other: Pairs) -> list[str]:
+    shared = overlap(train_pairs, other)
+    counts = {"pairs": shared.pairs, "sources": shared.sources, "targets": shared.targets}
+    return [
+        f"warning: {count} of {shared.total} {kind} of {name} are in train"
+        for kind, count in counts.items()
+        if count
+    ]
+
+
+_CONFIG = """\
+# A translator for the sentences that `regard new translation` wrote beside this file.
+# Train it:     regard train {name}
+# Change it:    regard train {name} training.epochs=20 model.decoder.order=bahdanau
+# Use it:       regard translate --model runs/config/model "Tom chases Jerry"
+task = "translation"
+
+[data]
+train = "train.tsv"        # or ["train.en", "train.zh"]
+dev = "dev.tsv"
+test = "test.tsv"
+source_language = "en"
+target_language = "zh"
+
+[tokens.source]
+kind = "words"             # words, chinese, characters, bpe or unigram
+
+[tokens.target]
+kind = "chinese"
+
+[model]
+embedding_dim = 128
+dropout = 0.1
+
+[model.encoder]
+kind = "gru"               # gru, lstm or transformer
+hidden_dim = 128
+bidirectional = true
+
+[model.decoder]
+kind = "gru"               # gru, lstm or transformer
+hidden_dim = 128
+order = "luong"            # bahdanau, luong or input_feeding
+attention = "additive"     # additive, dot, scaled_dot, bilinear, uniform or none
+attention_dim = 128
+
+[training]
+epochs = 12
+batch_tokens = 1024
+learning_rate = 0.003
+label_smoothing = 0.0
+"""
+
+
+def new_translation(folder: Path, *, overwrite: bool = False) -> list[Path]:
+    """Write a config and generated sentence pairs, whose true alignment is known.
+
+    Args:
+        folder: Where to write; made where it does not exist.
+        overwrite: Whether files that exist may be replaced.
+
+    Returns:
+        The files: the config, three TSV files, and the true alignment of the test pairs.
+
+    Raises:
+        UserError: A file exists already.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    examples = Grammar().sample(3400, seed=1)
+    parts = {"train": examples[:3000], "dev": examples[3000:3200], "test": examples[3200:]}
+    files = {"config.toml": _CONFIG.format(name=folder / "config.toml")}
+    for name, part in parts.items():
+        files[f"{name}.tsv"] = "".join(f"{one.source}\t{one.target}\n" for one in part)
+    files["test.alignment.txt"] = "".join(_pharaoh(one.sure, one.possible) for one in parts["test"])
+    for name in files:
+        if (folder / name).exists() and not overwrite:
+            raise UserError(
+                "exists already. Choose another folder, or use --force.", where=str(folder / name)
+            )
+    for name, text in files.items():
+        write_file(folder / name, text)
+    return [folder / name for name in files]
+
+
+def _pharaoh(sure: frozenset[tuple[int, int]], possible: frozenset[tuple[int, int]]) -> str:
+    links = [f"{s}-{t}" if (s, t) in sure else f"{s}p{t}" for s, t in sorted(possible)]
+    return " ".join(links) + "\n"
+
+
+TASK = TaskKind(
+    name="translation",
+    load=load_translator,
+    train=train_translation,
+    evaluate=evaluate_translation,
+    check=check_translation,
+    new=new_translation,
+)

@@ -1,0 +1,117 @@
+"""One step: loss, gradient, clipping, optimizer; on any device and in any precision."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn, optim
+
+from regard.errors import EnvironmentFault
+from regard.training.job import Job
+from regard.training.settings import TrainingSettings
+
+
+class Made(NamedTuple):
+    """What a step gave: whether it was finite (and applied), and sums for the log."""
+
+    finite: bool
+    sums: dict[str, float]
+
+
+class Stepper:
+    """Make the steps of a training.
+
+    Args:
+        job: The model and its loss.
+        settings: Optimizer, precision and clipping.
+    """
+
+    def __init__(self, job: Job, settings: TrainingSettings) -> None:
+        self.job, self.settings = job, settings
+        kind = optim.AdamW if settings.optimizer == "adamw" else optim.Adam
+        decay = settings.weight_decay if settings.optimizer == "adamw" else 0.0
+        self.optimizer: optim.Optimizer = kind(
+            job.model.parameters(),
+            lr=settings.learning_rate,
+            betas=(settings.beta1, settings.beta2),
+            weight_decay=decay,
+        )
+
+    def step(self, batch: Any, rate: float) -> Made | None:
+        """Make a step, unless the batch holds nothing to learn or something is not finite.
+
+        Args:
+            batch: The batch.
+            rate: The learning rate.
+
+        Returns:
+            What it gave, or None where there was nothing to learn.
+
+        Raises:
+            EnvironmentFault: There is not enough memory, even for half the batch.
+        """
+        size = self.job.size(batch)
+        if size == 0:
+            return None
+        self.optimizer.zero_grad(set_to_none=True)
+        sums = self._gradient(batch, size)
+        norm = self._norm()
+        finite = math.isfinite(sums["loss"]) and math.isfinite(norm)
+        if finite:
+            for group in self.optimizer.param_groups:
+                group["lr"] = rate
+            self.optimizer.step()
+        return Made(finite, {**sums, "count": float(size)})
+
+    def _gradient(self, batch: Any, size: int) -> dict[str, float]:
+        try:
+            return self._backward(batch, size)
+        except (RuntimeError, MemoryError) as error:
+            if not _out_of_memory(error):
+                raise
+            halves = self.job.split(batch)
+            if halves is None:
+                raise self._too_large(batch) from error
+        self.optimizer.zero_grad(set_to_none=True)
+        sums: dict[str, float] = {"split": 1.0}
+        for half in halves:
+            try:
+                part = self._backward(half, size)
+            except (RuntimeError, MemoryError) as error:
+                if not _out_of_memory(error):
+                    raise
+                raise self._too_large(half) from error
+            for name, value in part.items():
+                sums[name] = sums.get(name, 0.0) + value
+        return sums
+
+    def _backward(self, batch: Any, size: int) -> dict[str, float]:
+        device = next(self.job.model.parameters()).device.type
+        half = self.settings.precision == "bfloat16"
+        with torch.autocast(device, dtype=torch.bfloat16, enabled=half):
+            total, shown = self.job.loss(batch)
+        torch.autograd.backward(total / size)
+        return {"loss": float(total.detach()), **shown}
+
+    def _norm(self) -> float:
+        gradients = [p.grad for p in self.job.model.parameters() if p.grad is not None]
+        norm: Tensor = nn.utils.get_total_norm(gradients)
+        limit = self.settings.clip_norm
+        if limit and math.isfinite(float(norm)):
+            nn.utils.clip_grads_with_norm_(self.job.model.parameters(), limit, norm)
+        return float(norm)
+
+    def _too_large(self, batch: Any) -> EnvironmentFault:
+        return EnvironmentFault(
+            f"a batch must fit into memory; this did not: {self.job.describe(batch)}. Lower "
+            "batch_tokens.",
+            where="memory",
+        )
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    if isinstance(error, MemoryError | torch.OutOfMemoryError):
+        return True
+    return "allocate memory" in str(error) or "out of memory" in str(error)
