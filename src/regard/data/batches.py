@@ -42,8 +42,7 @@ def plan(
 
     Args:
         lengths: The lengths of each sample, one per side; the longest counts.
-        tokens: Most padded tokens of a batch: its longest length times its samples. A sample
-            longer than that is a batch of its own.
+        tokens: Most padded tokens of a batch; a longer sample is a batch of its own.
         seed: The seed of the run.
         epoch: The epoch, from 0.
         max_sentences: Most samples in a batch.
@@ -111,16 +110,15 @@ def loader(
 ) -> Iterator[Any]:
     """Read and collate the batches of a plan, here or in worker processes.
 
-    Order and content are the same for any number of workers. The global random state is left as
-    it was. When the iterator ends or is closed, the workers are gone. With workers,
-    `TOKENIZERS_PARALLELISM` becomes `false`: that library must not be forked with its threads.
+    Order and content are the same for any number of workers, the global random state is left as
+    it was, and when the iterator ends or is closed, the workers are gone.
 
     Args:
         dataset: The samples.
         plan: The batches.
         collate: Makes a batch from a list of samples.
         start: The first batch to read, to go on after an interruption.
-        workers: How many processes read; 0 reads here.
+        workers: How many processes read; 0 reads here. They set `TOKENIZERS_PARALLELISM`.
         timeout: Most seconds to wait for a worker; 0 waits for ever.
 
     Returns:
@@ -132,18 +130,27 @@ def loader(
         EnvironmentFault: Later: a worker was killed or took too long.
     """
     _check_loader(len(plan), start=start, workers=workers, timeout=timeout)
-    if workers:
+    rest = [list(batch) for batch in plan[start:]]
+    made = _data_loader(
+        _Guarded(dataset), rest, collate=_Collate(collate), workers=workers, timeout=timeout
+    )
+    return _checked(iter(made))
+
+
+def _data_loader(
+    samples: _Guarded, rest: Plan, *, collate: _Collate, workers: int, timeout: int
+) -> DataLoader[Any]:
+    if workers:  # the tokenizers library must not be forked with its threads
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    batches: DataLoader[Any] = DataLoader(
-        cast("Dataset[Any]", _Guarded(dataset)),
-        batch_sampler=[list(batch) for batch in plan[start:]],
+    return DataLoader(
+        cast("Dataset[Any]", samples),
+        batch_sampler=rest,
         num_workers=workers,
-        collate_fn=_Collate(collate),
+        collate_fn=collate,
         timeout=timeout if workers else 0,
-        worker_init_fn=_quiet if workers else None,
+        worker_init_fn=_quiet,
         generator=torch.Generator().manual_seed(0),  # else it draws from the global one
     )
-    return _checked(iter(batches))
 
 
 def _check_loader(count: int, *, start: int, workers: int, timeout: int) -> None:

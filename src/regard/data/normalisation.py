@@ -44,22 +44,20 @@ class Normalised:
     starts: Sequence[int] | None = None
     ends: Sequence[int] | None = None
 
-    def span(self, start: int, end: int) -> tuple[int, int]:
-        """Where a slice of the normalised text lies in the original.
+    def spans(self, places: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
+        """Where slices of the normalised text lie in the original.
 
         Args:
-            start: First character of the slice.
-            end: One past its last character.
+            places: First character of each slice, and one past its last; the slice may be
+                empty before a character, not behind the last.
 
         Returns:
-            The first character in the original and one past the last.
+            The same in the original.
         """
-        if self.starts is None or self.ends is None:
-            return start, end
-        if start < end:
-            return self.starts[start], self.ends[end - 1]
-        place = self.starts[start] if start < len(self.starts) else self.ends[-1]
-        return place, place
+        starts, ends = self.starts, self.ends
+        if starts is None or ends is None:
+            return tuple(places)
+        return tuple((starts[a], ends[b - 1] if a < b else starts[a]) for a, b in places)
 
 
 def is_blank(text: str) -> bool:
@@ -113,8 +111,8 @@ def normalise(text: str, *, form: str = "nfc", lowercase: bool = False) -> Norma
     Example:
         >>> normalise("  cafe\u0301\t noir ").text
         'café noir'
-        >>> normalise("  cafe\u0301\t noir ").span(3, 4)
-        (5, 7)
+        >>> normalise("  cafe\u0301\t noir ").spans([(3, 4)])
+        ((5, 7),)
     """
     check_form(form)
     if not isinstance(text, str):

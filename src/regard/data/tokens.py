@@ -160,17 +160,18 @@ class Tokenizer:
         source = self._normalise(text)
         ids: list[int] = []
         tokens: list[str] = []
-        offsets: list[tuple[int, int]] = []
-        for start, end, spaced in self._segment(source.text):
-            word = source.text[start:end]
+        places: list[tuple[int, int]] = []
+        text = source.text
+        for start, end, spaced in self._segment(text):
+            word = SPACE_MARK + text[start:end] if spaced else text[start:end]
             place = start
-            for identity, length in self._look_up(SPACE_MARK + word if spaced else word):
+            for identity, length in self._cache.get(word) or self._look_up(word):
                 first = place if length else max(0, place - 1)  # a lone mark is the space itself
                 ids.append(identity)
-                tokens.append(source.text[place : place + length] if length else SPACE_MARK)
-                offsets.append(source.span(first, place + length))
+                tokens.append(text[place : place + length] or SPACE_MARK)
+                places.append((first, place + length))
                 place += length
-        return Encoding(ids, tuple(tokens), tuple(offsets))
+        return Encoding(ids, tuple(tokens), source.spans(places))
 
     def encode_batch(self, texts: Iterable[str]) -> list[Encoding]:
         """Turn many texts into ids.
@@ -207,7 +208,6 @@ class Tokenizer:
             The text, and for each id its first character and one past its last; an id that
             writes nothing has an empty place.
         """
-        text = ""
         parts: list[str] = []
         offsets: list[tuple[int, int]] = []
         place, space = 0, False
@@ -223,8 +223,7 @@ class Tokenizer:
                 space = False
             offsets.append((place, place + len(shown)))
             place += len(shown)
-        text = "".join(parts)
-        return text, offsets
+        return "".join(parts), offsets
 
     def pieces(self, ids: Iterable[int]) -> list[str]:
         """Name ids for display.
@@ -267,7 +266,7 @@ class Tokenizer:
         """Write the tokenizer to a file, whole or not at all.
 
         Args:
-            path: The file, by custom ending in `.json`.
+            path: The file, by convention ending in `.json`.
         """
         write_file(Path(path), self.to_json())
 
@@ -307,11 +306,9 @@ class Tokenizer:
         return normalise(text, form=form, lowercase=lowercase)
 
     def _look_up(self, word: str) -> tuple[_Found, ...]:
-        found = self._cache.get(word)
-        if found is None:
-            found = tuple(self._find(word))
-            if len(self._cache) < _MOST_CACHED and len(word) <= _LONGEST_CACHED:
-                self._cache[word] = found
+        found = tuple(self._find(word))
+        if len(self._cache) < _MOST_CACHED and len(word) <= _LONGEST_CACHED:
+            self._cache[word] = found
         return found
 
     def _find(self, word: str) -> Iterable[_Found]:
