@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 
+import torch
 from torch import Tensor
 
 from regard.attention import masks
-from regard.attention.parts import Prepared, Score, Selection
+from regard.attention.parts import Mechanism, Prepared, Score, Selection, State
 from regard.attention.scores import SCORES
 from regard.attention.selections import SELECTIONS
 from regard.errors import MaskError, MechanismError, ShapeError, did_you_mean
@@ -23,15 +24,22 @@ def build_score(score: Score | str, sizes: dict[str, int | None]) -> Score:
     if score not in SCORES:
         known = did_you_mean(score, SCORES)
         raise MechanismError(f"score must be the name of a score; got {score!r}: {known}")
-    accepted = inspect.signature(SCORES[score]).parameters
-    missing = [n for n, p in accepted.items() if p.default is p.empty and n not in given]
+    accepted = [name for name in inspect.signature(SCORES[score]).parameters if name in sizes]
+    needed = [name for name in accepted if _required(SCORES[score], name)]
+    missing = [name for name in needed if name not in given]
     surplus = [name for name in given if name not in accepted]
     if missing or surplus:
         raise MechanismError(
-            f"sizes must be those of {score!r}: {', '.join(accepted)}; "
-            f"missing {missing or 'none'}, too many {surplus or 'none'}."
+            f"sizes must be those of {score!r}: {', '.join(accepted)}; got "
+            f"{', '.join(f'{name}={size}' for name, size in given.items()) or 'none'}. "
+            f"Missing: {', '.join(missing) or 'none'}; too many: {', '.join(surplus) or 'none'}."
         )
     return SCORES[score](**given)
+
+
+def _required(score: type[Score], name: str) -> bool:
+    parameter = inspect.signature(score).parameters[name]
+    return bool(parameter.default is parameter.empty)
 
 
 def build_selection(selection: Selection | str) -> Selection:
@@ -51,21 +59,42 @@ def checked_dropout(dropout: float) -> float:
     return dropout
 
 
-def split_mask(mask: Tensor | None, *, whole: bool) -> tuple[Tensor | None, Tensor | None]:
-    """Tell a per-query mask from one shared by all queries: (per query, shared)."""
-    if mask is None or whole or mask.dim() != 2:
+def split_mask(mask: Tensor | None, key: Tensor) -> tuple[Tensor | None, Tensor | None]:
+    """Tell a per-query mask from one shared by all queries: (per query, shared).
+
+    What fits neither goes with the per-query masks, whose check knows all the sizes.
+    """
+    if mask is None or mask.dtype != torch.bool or mask.shape != key.shape[:2]:
         return mask, None
     return None, mask
 
 
+def prepared_once(
+    name: str, prepared: Prepared, value: Tensor | None, *, heads: int | None
+) -> Prepared:
+    """Check prepared keys as they come back to a call."""
+    if value is not None:
+        raise ShapeError(
+            f"value must be left out when the keys are prepared; got {tuple(value.shape)}. The "
+            "prepared keys hold the values."
+        )
+    found = prepared.key.shape[1] if prepared.key.dim() == 4 else None
+    if found != heads:
+        raise ShapeError(
+            f"prepared keys must have {heads or 'no'} heads for {name}; got {found or 'none'} in "
+            f"{tuple(prepared.key.shape)}. Prepare them with the attention that reads them."
+        )
+    return prepared
+
+
 def check_key_mask(mask: Tensor, key: Tensor) -> None:
     """Check the mask that keys are prepared under: bool and (batch, keys)."""
-    if mask.dim() != 2:
+    if mask.dim() > 2:
         raise MaskError(
-            f"mask must have shape (batch={key.shape[0]}, keys={key.shape[-2]}) where keys are "
+            f"mask must have shape (batch={key.shape[0]}, keys={key.shape[1]}) where keys are "
             f"prepared; got {tuple(mask.shape)}. Give a per-query mask to the call."
         )
-    masks.checked(mask, batch=key.shape[0], queries=1, keys=key.shape[-2])
+    masks.checked(mask, batch=key.shape[0], keys=key.shape[1])
 
 
 def check_items(name: str, key_dim: int | None, key: Tensor, value: Tensor | None) -> None:
@@ -77,7 +106,7 @@ def check_items(name: str, key_dim: int | None, key: Tensor, value: Tensor | Non
     if key_dim is not None and key.shape[-1] != key_dim:
         raise ShapeError(
             f"key must have size key_dim={key_dim} for {name}; got {key.shape[-1]} in "
-            f"{tuple(key.shape)}."
+            f"{tuple(key.shape)}. Check what makes the keys."
         )
     if value is not None and (value.dim() != 3 or value.shape[:2] != key.shape[:2]):
         raise ShapeError(
@@ -88,28 +117,50 @@ def check_items(name: str, key_dim: int | None, key: Tensor, value: Tensor | Non
 
 def with_queries_axis(name: str, query_dim: int | None, query: Tensor) -> tuple[Tensor, bool]:
     """Check a query's shape; give a single query its axis and say that it was single."""
-    if query.dim() not in (2, 3):
+    if query.dim() not in (2, 3) or query.shape[-1] == 0:
         raise ShapeError(
-            f"query must have shape (batch, queries, query_dim) or (batch, query_dim) for {name}; "
-            f"got {tuple(query.shape)}."
+            f"query must have shape (batch, queries, query_dim) or (batch, query_dim), and at "
+            f"least 1 feature, for {name}; got {tuple(query.shape)}. Add or remove an axis."
         )
     if query_dim is not None and query.shape[-1] != query_dim:
         raise ShapeError(
             f"query must have size query_dim={query_dim} for {name}; got {query.shape[-1]} in "
-            f"{tuple(query.shape)}."
+            f"{tuple(query.shape)}. Check what makes the queries."
         )
     return (query.unsqueeze(1), True) if query.dim() == 2 else (query, False)
 
 
-def check_pair(name: str, score: Score, query: Tensor, prepared: Prepared) -> None:
-    """Check that queries and prepared keys go together."""
+def check_pair(name: str, score: Score | None, query: Tensor, prepared: Prepared) -> None:
+    """Check that queries and prepared keys go together; a score of heads sees to its own sizes."""
     if query.shape[0] != prepared.broken.shape[0]:
         raise ShapeError(
             f"query and key must have one batch size for {name}; got {query.shape[0]} and "
-            f"{prepared.broken.shape[0]}."
+            f"{prepared.broken.shape[0]}. Expand the smaller one."
         )
-    if score.one_size and query.shape[-1] != prepared.key.shape[-1]:
+    if score is not None and score.one_size and query.shape[-1] != prepared.key.shape[-1]:
         raise ShapeError(
             f"query and key must have one size for {name}; got {query.shape[-1]} and "
             f"{prepared.key.shape[-1]}. Use Bilinear or Additive for sizes that differ."
+        )
+
+
+def check_state(
+    mechanism: Mechanism, query: Tensor, prepared: Prepared, state: State | None
+) -> None:
+    """Check that a stateful mechanism goes step by step, and that the state fits this step."""
+    if not mechanism.traits.stateful:
+        return
+    queries = query.shape[1]
+    if state is None:
+        if queries > 1:
+            raise MechanismError(
+                f"queries must come one at a time for {mechanism.name} without a state; got "
+                f"{queries}. Use regard.unroll to run it over a sequence."
+            )
+        return
+    expected = (*prepared.key.shape[:-2], queries, prepared.key.shape[-2])
+    if tuple(state.weights.shape) != expected:
+        raise ShapeError(
+            f"state must hold weights {expected} for {mechanism.name}; got "
+            f"{tuple(state.weights.shape)}. Select the hypotheses of the state with them."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 from jaxtyping import Bool, Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.attention.building import (
     build_score,
@@ -12,18 +12,35 @@ from regard.attention.building import (
     check_items,
     check_key_mask,
     check_pair,
+    check_state,
     checked_dropout,
+    prepared_once,
     split_mask,
     with_queries_axis,
 )
-from regard.attention.parts import Attended, Prepared, Score, Selection, State, Traits
-from regard.attention.reading import Reading, allowed_pairs, attend, sanitised
-from regard.errors import MechanismError, ShapeError
+from regard.attention.parts import (
+    Attended,
+    Mechanism,
+    Prepared,
+    Score,
+    Selection,
+    State,
+    Traits,
+)
+from regard.attention.reading import (
+    Reading,
+    allowed_pairs,
+    attend,
+    lost_queries,
+    marked,
+    sanitised,
+    without_queries_axis,
+)
 
 __all__ = ["Attended", "Attention", "Prepared", "State", "Traits", "unroll"]
 
 
-class Attention(nn.Module):
+class Attention(Mechanism):
     """The attention model: context `c` and items `y_j` in, weights `s_j` and `z = Σ s_j y_j` out.
 
     The context is the query, the items are the keys and, unless they are given apart, the
@@ -64,18 +81,11 @@ class Attention(nn.Module):
         dropout: float = 0.0,
         check_finite: bool = False,
     ) -> None:
-        super().__init__()
         sizes = {"query_dim": query_dim, "key_dim": key_dim, "hidden_dim": hidden_dim}
-        self.score = build_score(score, sizes)
-        self.selection = build_selection(selection)
-        self.dropout = checked_dropout(dropout)
+        super().__init__(
+            build_score(score, sizes), build_selection(selection), checked_dropout(dropout)
+        )
         self.check_finite = check_finite
-        self.label = ""
-
-    @property
-    def traits(self) -> Traits:
-        """What the score and the selection state together."""
-        return self.score.traits.joined(self.selection.traits)
 
     @property
     def query_dim(self) -> int | None:
@@ -110,7 +120,7 @@ class Attention(nn.Module):
             ShapeError: A size does not fit the score, or the axes are wrong.
             MaskError: The mask is not a bool tensor `(batch, keys)`.
         """
-        check_items(self._name(), self.key_dim, key, value)
+        check_items(self.name, self.key_dim, key, value)
         if mask is not None:
             check_key_mask(mask, key)
         clean, broken = sanitised([key] if value is None else [key, value], mask)
@@ -145,37 +155,23 @@ class Attention(nn.Module):
             MaskError: The mask has the wrong type or shape.
             MechanismError: A stateful mechanism is given a whole sequence without a state.
         """
-        query, single = with_queries_axis(self._name(), self.query_dim, query)
-        per_query, shared = split_mask(mask, whole=isinstance(key, Prepared))
-        prepared = self._prepared(key, value, shared)
-        check_pair(self._name(), self.score, query, prepared)
-        if self.traits.stateful and state is None and query.shape[1] > 1:
-            raise MechanismError(
-                f"queries must come one at a time for {self._name()} without a state; got "
-                f"{query.shape[1]}. Use regard.unroll to run it over a sequence."
-            )
-        allowed = allowed_pairs(prepared, per_query, query.shape[-2])
-        attended = attend(self, Reading(query, prepared, allowed), state)
-        weights = attended.weights if need_weights else None
-        attended = attended._replace(weights=weights)
-        return _without_queries_axis(attended) if single else attended
-
-    def _prepared(
-        self, key: Tensor | Prepared, value: Tensor | None, mask: Tensor | None
-    ) -> Prepared:
-        if not isinstance(key, Prepared):
-            return self.prepare(key, value, mask=mask)
-        if value is not None:
-            raise ShapeError("value must be left out when the keys are prepared; it is in them.")
-        return key
-
-    def _name(self) -> str:
-        parts = f"Attention({type(self.score).__name__}, {type(self.selection).__name__})"
-        return f"{parts} at {self.label}" if self.label else parts
+        query, single = with_queries_axis(self.name, self.query_dim, query)
+        prepared, per_query = key, mask
+        if isinstance(key, Prepared):
+            prepared = prepared_once(self.name, key, value, heads=None)
+        else:
+            per_query, shared = split_mask(mask, key)
+            prepared = self.prepare(key, value, mask=shared)
+        check_pair(self.name, self.score, query, prepared)
+        check_state(self, query, prepared, state)
+        reading = Reading(query, prepared, allowed_pairs(prepared, per_query, query.shape[1]))
+        attended = marked(attend(self, reading, state), lost_queries(reading))
+        attended = attended if need_weights else attended._replace(weights=None)
+        return without_queries_axis(attended) if single else attended
 
 
 def unroll(
-    attention: Attention,
+    attention: Mechanism,
     queries: Float[Tensor, "batch queries query_dim"],
     prepared: Prepared,
     *,
@@ -187,7 +183,7 @@ def unroll(
     gives.
 
     Args:
-        attention: The attention.
+        attention: The attention, with one head or several.
         queries: One query for each step.
         prepared: The keys, prepared once.
         state: The state to begin with.
@@ -196,29 +192,27 @@ def unroll(
         The steps joined along the queries axis, and the last state.
 
     Raises:
-        ShapeError: There is no query.
+        ShapeError: A size does not fit, or the axes are wrong.
     """
-    if queries.shape[1] == 0:
-        raise ShapeError("queries must hold at least 1 step; got 0.")
     steps: list[Attended] = []
+    before = state
     for query in queries.unbind(dim=1):
-        steps.append(attention(query.unsqueeze(1), prepared, state=state))
-        state = steps[-1].state
-    joined = [
-        None if parts[0] is None else torch.cat([p for p in parts if p is not None], dim=1)
-        for parts in zip(
-            *[(s.context, s.weights, s.distribution, s.log_prob) for s in steps], strict=True
-        )
-    ]
-    context, weights, distribution, log_prob = joined
-    if context is None:  # pragma: no cover - a context is always there
-        raise ShapeError("context must be there.")
-    return Attended(context, weights, state, distribution, log_prob)
+        steps.append(attention(query.unsqueeze(1), prepared, state=before))
+        before = steps[-1].state
+    if not steps:
+        nothing: Attended = attention(queries, prepared)
+        return nothing._replace(state=state)
+    weights = _joined([step.weights for step in steps], dim=-2)
+    sampled = any(step.distribution is not step.weights for step in steps)
+    return Attended(
+        torch.cat([step.context for step in steps], dim=1),
+        weights,
+        before,
+        _joined([step.distribution for step in steps], dim=-2) if sampled else weights,
+        _joined([step.log_prob for step in steps], dim=-1),
+    )
 
 
-def _without_queries_axis(attended: Attended) -> Attended:
-    parts = (attended.context, attended.weights, attended.distribution, attended.log_prob)
-    context, weights, distribution, log_prob = [None if p is None else p.squeeze(1) for p in parts]
-    if context is None:  # pragma: no cover - a context is always there
-        raise ShapeError("context must be there.")
-    return Attended(context, weights, attended.state, distribution, log_prob)
+def _joined(parts: list[Tensor | None], dim: int) -> Tensor | None:
+    there = [part for part in parts if part is not None]
+    return torch.cat(there, dim=dim) if there else None

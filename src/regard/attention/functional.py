@@ -6,6 +6,8 @@ autocast is held off, so that scores of ±1e4 stay finite; float64 stays float64
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -16,9 +18,12 @@ def widened(tensor: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
     return tensor.float() if tensor.dtype in (torch.float16, torch.bfloat16) else tensor
 
 
-def full_precision(tensor: Tensor) -> torch.autocast:
+def full_precision(tensor: Tensor) -> AbstractContextManager[object]:
     """Return a context in which autocast does not lower the precision of results."""
-    return torch.autocast(tensor.device.type, enabled=False)
+    kind = tensor.device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+        return torch.autocast(kind, enabled=False)
+    return nullcontext()
 
 
 def dot_scores(
@@ -87,9 +92,8 @@ def masked_softmax(
         if mask is None:
             return scores.softmax(dim=-1)
         # A row of -inf alone would give NaN: it gets zeros to work on, then zero weights.
-        allowed = scores.masked_fill(~mask, -torch.inf)
-        allowed = allowed.masked_fill(~mask.any(dim=-1, keepdim=True), 0.0)
-        return allowed.softmax(dim=-1).masked_fill(~mask, 0.0)
+        fill = scores.new_tensor(-torch.inf).where(mask.any(dim=-1, keepdim=True), 0.0)
+        return scores.where(mask, fill).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 
 def weighted_sum(

@@ -26,12 +26,18 @@ def lengths(counts: Int[Tensor, " batch"], keys: int | None = None) -> Bool[Tens
         The mask.
 
     Raises:
-        MaskError: A count is negative or exceeds `keys`.
+        MaskError: The counts are not whole numbers, one for each row; one is negative or exceeds
+            `keys`.
 
     Example:
         >>> lengths(torch.tensor([2, 0]), 3).int().tolist()
         [[1, 1, 0], [0, 0, 0]]
     """
+    if counts.dim() != 1 or counts.dtype == torch.bool or counts.is_floating_point():
+        raise MaskError(
+            f"counts must be whole numbers (batch,); got {counts.dtype} {tuple(counts.shape)}. "
+            "A mask of bools needs no counting: pass it as it is."
+        )
     longest = int(counts.max()) if counts.numel() else 0
     width = longest if keys is None else keys
     if longest > width or (counts.numel() and int(counts.min()) < 0):
@@ -92,7 +98,9 @@ def window(
         [[[1, 0, 0], [1, 1, 0], [0, 1, 1]]]
     """
     if before < 0 or after < 0:
-        raise MaskError(f"before and after must be at least 0; got {before} and {after}.")
+        raise MaskError(
+            f"before and after must be at least 0; got {before} and {after}. 0 is the own place."
+        )
     width = queries if keys is None else keys
     full = torch.ones(1, queries, width, dtype=torch.bool, device=device)
     shift = width - queries
@@ -120,15 +128,15 @@ def from_key_padding_mask(mask: Bool[Tensor, "batch keys"]) -> Bool[Tensor, "bat
 
 
 def checked(
-    mask: Tensor, *, batch: int, queries: int, keys: int, heads: int | None = None
+    mask: Tensor, *, batch: int, keys: int, queries: int | None = None, heads: int | None = None
 ) -> Bool[Tensor, "..."]:
     """Check a mask against the sizes it is meant for, and give it an axis for the queries.
 
     Args:
         mask: A mask of 2, 3 or, where there are heads, 4 axes.
         batch: How many rows the keys have.
-        queries: How many queries there are.
         keys: How many keys there are.
+        queries: How many queries there are, or None where one mask must serve all of them.
         heads: How many heads there are, or None.
 
     Returns:
@@ -140,20 +148,41 @@ def checked(
     if mask.dtype != torch.bool:
         advice = "use mask != 0, or scores_mask == 0 for an additive mask of 0 and -inf"
         raise MaskError(f"mask must be bool; got {mask.dtype}. {MEANING}: {advice}.")
-    allowed: dict[int, set[tuple[int, ...]]] = {
-        2: {(batch, keys)},
-        3: {(batch, queries, keys), (1, queries, keys)},
-    }
-    if heads is not None:
-        allowed[4] = {(b, h, queries, keys) for b in (1, batch) for h in (1, heads)}
-    shape = tuple(mask.shape)
-    if shape not in allowed.get(len(shape), set()):
-        expected = (
-            f"(batch={batch}, keys={keys}) or (batch={batch}, queries={queries}, keys={keys})"
-        )
+    shapes: list[dict[str, int]] = [{"batch": batch, "keys": keys}]
+    if queries is not None:
+        shapes.append({"batch": batch, "queries": queries, "keys": keys})
         if heads is not None:
-            expected += f" or (batch={batch}, heads={heads}, queries={queries}, keys={keys})"
-        hint = " It looks transposed." if shape == (keys, batch) else ""
-        raise MaskError(f"mask must have shape {expected}; got {shape}.{hint} {MEANING}.")
+            shapes.append({"batch": batch, "heads": heads, "queries": queries, "keys": keys})
+    shape = tuple(mask.shape)
+    if not any(_fits(shape, expected) for expected in shapes):
+        raise MaskError(_wrong_shape(shape, shapes))
     mask = mask.unsqueeze(-2) if mask.dim() == 2 else mask
     return mask.unsqueeze(1) if heads is not None and mask.dim() == 3 else mask
+
+
+def _fits(shape: tuple[int, ...], expected: dict[str, int]) -> bool:
+    sizes = tuple(expected.values())
+    if shape == sizes:
+        return True
+    # With an axis for the queries, the axes before it may be 1.
+    lead = len(sizes) - 2
+    return (
+        lead > 0
+        and len(shape) == len(sizes)
+        and shape[lead:] == sizes[lead:]
+        and all(got in (1, size) for got, size in zip(shape[:lead], sizes[:lead], strict=True))
+    )
+
+
+def _wrong_shape(shape: tuple[int, ...], shapes: list[dict[str, int]]) -> str:
+    listed = [", ".join(f"{axis}={n}" for axis, n in expected.items()) for expected in shapes]
+    last = shapes[-1]
+    hint = ""
+    if len(shape) > 1 and any(
+        shape == (*(n := tuple(e.values()))[:-2], n[-1], n[-2]) for e in shapes
+    ):
+        hint = " It looks transposed."
+    elif shape == (last.get("queries"), last["keys"]):
+        hint = " Write mask.unsqueeze(0) for one mask over queries and keys."
+    expected = " or ".join(f"({sizes})" for sizes in listed)
+    return f"mask must have shape {expected}; got {shape}.{hint} {MEANING}."

@@ -13,16 +13,27 @@ from regard.attention.building import (
     build_selection,
     check_items,
     check_key_mask,
+    check_pair,
+    check_state,
     checked_dropout,
+    prepared_once,
     split_mask,
     with_queries_axis,
 )
-from regard.attention.parts import Attended, Prepared, Score, Selection, State, Traits
-from regard.attention.reading import Reading, allowed_pairs, attend, sanitised
+from regard.attention.parts import Attended, Mechanism, Prepared, Score, Selection, State
+from regard.attention.reading import (
+    Reading,
+    allowed_pairs,
+    attend,
+    lost_queries,
+    marked,
+    sanitised,
+    without_queries_axis,
+)
 from regard.errors import MechanismError, ShapeError
 
 
-class MultiHead(nn.Module):
+class MultiHead(Mechanism):
     """Attention in several heads: `out(concat_h attention_h(W_q q, W_k k, W_v v))`.
 
     Each head reads its own projection of queries, keys and values; a score with parameters has
@@ -62,26 +73,28 @@ class MultiHead(nn.Module):
         selection: Selection | str = "softmax",
         dropout: float = 0.0,
     ) -> None:
-        super().__init__()
         if num_heads < 1 or query_dim < 1 or query_dim % num_heads:
             raise MechanismError(
                 f"num_heads must divide query_dim; got {num_heads} and {query_dim}. "
                 "Choose sizes such as 8 heads of 64."
             )
+        super().__init__(
+            _score_of_heads(score, num_heads, query_dim // num_heads),
+            build_selection(selection),
+            checked_dropout(dropout),
+        )
         self.num_heads, self.query_dim = num_heads, query_dim
         self.key_dim = query_dim if key_dim is None else key_dim
         self.value_dim = self.key_dim if value_dim is None else value_dim
+        if min(self.key_dim, self.value_dim) < 1:
+            raise MechanismError(
+                f"key_dim and value_dim must be at least 1; got {self.key_dim} and "
+                f"{self.value_dim}. Check the sizes."
+            )
         self.query_projection = nn.Linear(query_dim, query_dim)
         self.key_projection = nn.Linear(self.key_dim, query_dim)
         self.value_projection = nn.Linear(self.value_dim, query_dim)
         self.out_projection = nn.Linear(query_dim, query_dim)
-        self.score = _per_head(
-            build_score(score, _head_sizes(score, query_dim // num_heads)), num_heads
-        )
-        self.selection = build_selection(selection)
-        self.dropout = checked_dropout(dropout)
-        self.check_finite = False
-        self.label = ""
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -94,11 +107,6 @@ class MultiHead(nn.Module):
         ):
             nn.init.xavier_uniform_(projection.weight)
             nn.init.zeros_(projection.bias)
-
-    @property
-    def traits(self) -> Traits:
-        """What the score and the selection state together."""
-        return self.score.traits.joined(self.selection.traits)
 
     def prepare(
         self,
@@ -121,11 +129,12 @@ class MultiHead(nn.Module):
             ShapeError: A size is wrong.
             MaskError: The mask is not a bool tensor `(batch, keys)`.
         """
-        check_items(self._name(), self.key_dim, key, value)
-        if value is not None and value.shape[-1] != self.value_dim:
+        check_items(self.name, self.key_dim, key, value)
+        given = key if value is None else value
+        if given.shape[-1] != self.value_dim:
             raise ShapeError(
-                f"value must have size value_dim={self.value_dim} for {self._name()}; got "
-                f"{value.shape[-1]}."
+                f"value must have size value_dim={self.value_dim} for {self.name}; got "
+                f"{given.shape[-1]} in {tuple(given.shape)}{'' if given is value else ', the key'}."
             )
         if mask is not None:
             check_key_mask(mask, key)
@@ -163,43 +172,39 @@ class MultiHead(nn.Module):
             ShapeError: A size does not fit, or the axes are wrong.
             MaskError: The mask has the wrong type or shape.
         """
-        query, single = with_queries_axis(self._name(), self.query_dim, query)
-        per_query, shared = split_mask(mask, whole=isinstance(key, Prepared))
-        if not isinstance(key, Prepared):
-            key = self.prepare(key, value, mask=shared)
-        elif value is not None:
-            raise ShapeError("value must be left out when the keys are prepared; it is in them.")
-        if query.shape[0] != key.broken.shape[0]:
-            raise ShapeError(
-                f"query and key must have one batch size for {self._name()}; got "
-                f"{query.shape[0]} and {key.broken.shape[0]}."
-            )
-        allowed = allowed_pairs(key, per_query, query.shape[1], self.num_heads)
-        # A query that may attend to nothing in any head may hold anything, NaN included.
+        query, single = with_queries_axis(self.name, self.query_dim, query)
+        prepared, per_query = key, mask
+        if isinstance(key, Prepared):
+            prepared = prepared_once(self.name, key, value, heads=self.num_heads)
+        else:
+            per_query, shared = split_mask(mask, key)
+            prepared = self.prepare(key, value, mask=shared)
+        check_pair(self.name, None, query, prepared)
+        check_state(self, query, prepared, state)
+        allowed = allowed_pairs(prepared, per_query, query.shape[1], self.num_heads)
+        nothing = None
         if allowed is not None:
-            nothing = ~allowed.any(dim=-1).any(dim=1)  # (batch or 1, queries or 1)
-            query = query.masked_fill(nothing.unsqueeze(-1), 0.0)
-        reading = Reading(self._heads(self.query_projection(query)), key, allowed)
-        attended = self._joined(attend(self, reading, state), allowed)
+            # A query that may attend to nothing in any head may hold anything, NaN included.
+            nothing = ~allowed.any(dim=-1).any(dim=1).unsqueeze(-1)  # (batch or 1, queries or 1, 1)
+            query = query.masked_fill(nothing, 0.0)
+        reading = Reading(self._heads(self.query_projection(query)), prepared, allowed)
+        attended = self._joined(attend(self, reading, state), nothing)
+        attended = marked(attended, lost_queries(reading))
         attended = attended if need_weights else attended._replace(weights=None)
-        return _single(attended) if single else attended
+        return without_queries_axis(attended) if single else attended
 
     def _heads(self, tensor: Tensor) -> Tensor:
-        parts = tensor.view(*tensor.shape[:-1], self.num_heads, -1)
+        sizes = (self.num_heads, self.query_dim // self.num_heads)
+        parts = tensor.view(*tensor.shape[:-1], *sizes)
         return parts.transpose(1, 2)  # (batch, heads, length, dim)
 
-    def _joined(self, attended: Attended, allowed: Tensor | None) -> Attended:
+    def _joined(self, attended: Attended, nothing: Tensor | None) -> Attended:
         context = self.out_projection(attended.context.transpose(1, 2).flatten(2))
-        if allowed is not None:
+        if nothing is not None:
             # The bias of the projection must not speak for a query that saw nothing.
-            nothing = ~allowed.any(dim=-1).any(dim=1)
-            context = context.masked_fill(nothing.unsqueeze(-1), 0.0)
+            context = context.masked_fill(nothing, 0.0)
         log_prob = None if attended.log_prob is None else attended.log_prob.sum(dim=1)
         return attended._replace(context=context, log_prob=log_prob)
-
-    def _name(self) -> str:
-        parts = f"MultiHead({type(self.score).__name__}, {type(self.selection).__name__})"
-        return f"{parts} at {self.label}" if self.label else parts
 
 
 class HeadScores(Score):
@@ -246,9 +251,16 @@ def _head_state(state: State, head: int) -> State:
     return State(state.weights[:, head], state.total[:, head], state.step)
 
 
-def _per_head(score: Score, num_heads: int) -> Score:
+def _score_of_heads(score: Score | str, num_heads: int, head_dim: int) -> Score:
     """Copy a score that has parameters for every head; one without serves all at once."""
-    return HeadScores(score, num_heads) if any(True for _ in score.parameters()) else score
+    built = build_score(score, _head_sizes(score, head_dim))
+    for name, size in (("query_dim", built.query_dim), ("key_dim", built.key_dim)):
+        if size not in (None, head_dim):
+            raise MechanismError(
+                f"score must have {name}={head_dim}, the size of a head; got {size} in "
+                f"{type(built).__name__}. Divide query_dim by num_heads={num_heads}."
+            )
+    return HeadScores(built, num_heads) if any(True for _ in built.parameters()) else built
 
 
 def _head_sizes(score: Score | str, head_dim: int) -> dict[str, int | None]:
@@ -256,10 +268,3 @@ def _head_sizes(score: Score | str, head_dim: int) -> dict[str, int | None]:
         return {}
     sizes: dict[str, int | None] = {"query_dim": head_dim, "key_dim": head_dim}
     return {**sizes, "hidden_dim": head_dim} if score == "additive" else sizes
-
-
-def _single(attended: Attended) -> Attended:
-    parts = (attended.weights, attended.distribution)
-    weights, distribution = [None if part is None else part.squeeze(2) for part in parts]
-    log_prob = None if attended.log_prob is None else attended.log_prob.squeeze(1)
-    return Attended(attended.context.squeeze(1), weights, attended.state, distribution, log_prob)

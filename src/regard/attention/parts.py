@@ -10,6 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from regard.errors import ShapeError
+
 
 @dataclass(frozen=True, slots=True)
 class Traits:
@@ -44,7 +46,8 @@ class State(NamedTuple):
     """What a mechanism remembers from one step to the next; None at the start.
 
     Args:
-        weights: The weights of the last step, `(batch, queries, keys)`.
+        weights: The weights of the last step, `(batch, queries, keys)`, with heads second where
+            there are heads.
         total: The weights of all steps so far, summed, of the same shape.
         step: How many steps have been made.
     """
@@ -62,7 +65,11 @@ class State(NamedTuple):
         Returns:
             The state of the new hypotheses.
         """
-        chosen = index.unsqueeze(-1).expand(*index.shape, self.weights.shape[-1])
+        chosen = index.unsqueeze(-1)
+        if self.weights.dim() == 4:
+            chosen = chosen.unsqueeze(1)  # (batch, heads, hypotheses, keys)
+        sizes = self.weights.shape
+        chosen = chosen.expand(*sizes[:-2], index.shape[-1], sizes[-1])
         return State(self.weights.gather(-2, chosen), self.total.gather(-2, chosen), self.step)
 
     @classmethod
@@ -109,7 +116,17 @@ class Prepared(NamedTuple):
 
         Returns:
             The old keys followed by the new ones.
+
+        Raises:
+            ShapeError: The batch, the heads or the sizes differ.
         """
+        ours, theirs = [(*p.key.shape[:-2], *p.key.shape[-1:]) for p in (self, other)]
+        if ours != theirs:
+            raise ShapeError(
+                f"other must have the batch, heads and sizes of the keys it is added to; got "
+                f"{tuple(other.key.shape)} for {tuple(self.key.shape)}. Prepare both with one "
+                "attention."
+            )
         mask = None
         if self.mask is not None or other.mask is not None:
             mask = torch.cat([_full(self), _full(other)], dim=-1)
@@ -205,3 +222,37 @@ class Selection(nn.Module, abc.ABC):
         state: State | None = None,
     ) -> Selected:
         """Turn scores into weights that are zero wherever the mask is False."""
+
+
+class Mechanism(nn.Module):
+    """A score and a selection, and how they are used: what `Attention` and `MultiHead` share.
+
+    Args:
+        score: How relevance is scored.
+        selection: How scores become weights.
+        dropout: Probability that a weight is dropped in training.
+
+    Attributes:
+        check_finite: Whether a score that is not finite raises an error.
+        label: Where in a model it stands, for messages; `check_finite` fills it in.
+    """
+
+    def __init__(self, score: Score, selection: Selection, dropout: float) -> None:
+        super().__init__()
+        self.score = score
+        self.selection = selection
+        self.dropout = dropout
+        self.check_finite = False
+        self.label = ""
+
+    @property
+    def traits(self) -> Traits:
+        """What the score and the selection state together."""
+        return self.score.traits.joined(self.selection.traits)
+
+    @property
+    def name(self) -> str:
+        """The mechanism in words, for messages."""
+        parts = f"{type(self.score).__name__}, {type(self.selection).__name__}"
+        where = f" at {self.label}" if self.label else ""
+        return f"{type(self).__name__}({parts}){where}"

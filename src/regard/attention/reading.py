@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.attention import functional, masks
-from regard.attention.parts import Attended, Prepared, Score, Selection, State
+from regard.attention.parts import Attended, Mechanism, Prepared, State
 from regard.errors import DivergedError
 
 
@@ -21,19 +21,10 @@ class Reading(NamedTuple):
     allowed: Bool[Tensor, "..."] | None
 
 
-class Mechanism(Protocol):
-    """What `attend` needs: a score, a selection, dropout, and a check for finite scores."""
-
-    score: Score
-    selection: Selection
-    dropout: float
-    check_finite: bool
-    label: str
-    training: bool
-
-
 def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Attended:
     """Score, select and sum, on any leading axes.
+
+    Keys that were not finite take part as zeros: `marked` tells who may attend to one.
 
     Args:
         mechanism: What holds the parts.
@@ -44,55 +35,101 @@ def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Atten
         What was attended to.
 
     Raises:
-        DivergedError: A score is not finite and the mechanism checks for it.
+        DivergedError: A score, or an item that may be attended to, is not finite and the
+            mechanism checks for it.
     """
     query, prepared, allowed = reading
     if allowed is not None:
         # A query with nothing to attend to may hold anything: NaN must not reach the projections.
-        query = query.masked_fill(~allowed.any(dim=-1).unsqueeze(-1), 0.0)
+        query = query.masked_fill(~allowed.any(dim=-1, keepdim=True), 0.0)
     scores = mechanism.score(query, prepared.key, state)
     if mechanism.check_finite:
-        _require_finite(mechanism, scores, allowed, state)
-    selected = mechanism.selection(scores, allowed, query=query, state=state)
-    kept = nn.functional.dropout(selected.weights, mechanism.dropout, mechanism.training)
+        _require_finite(mechanism, scores, reading, state)
+    weights, distribution, log_prob = mechanism.selection(scores, allowed, query=query, state=state)
+    kept = weights
+    if mechanism.training and mechanism.dropout > 0.0:
+        kept = nn.functional.dropout(weights, mechanism.dropout)
     context = functional.weighted_sum(kept, prepared.value)
-    # Keys that were not finite were set to zero; whoever may attend to one is told so here, where
-    # it cannot reach other rows or any gradient.
-    lost = _lost_queries(prepared, allowed, context)
-    weights = selected.weights.masked_fill(lost, torch.nan)
-    sampled = selected.distribution is not selected.weights
-    following = State.following(state, weights) if _stateful(mechanism) else None
-    return Attended(
-        context.masked_fill(lost, torch.nan),
-        weights,
-        following,
-        selected.distribution.masked_fill(lost, torch.nan) if sampled else weights,
-        selected.log_prob,
-    )
+    following = State.following(state, weights) if mechanism.traits.stateful else None
+    return Attended(context, weights, following, distribution, log_prob)
 
 
-def _stateful(mechanism: Mechanism) -> bool:
-    return mechanism.score.traits.stateful or mechanism.selection.traits.stateful
+def lost_queries(reading: Reading) -> Bool[Tensor, "..."]:
+    """Tell which queries may attend to an item that is not finite.
 
+    Args:
+        reading: Queries, keys and the pairs that are allowed.
 
-def _lost_queries(prepared: Prepared, allowed: Tensor | None, context: Tensor) -> Tensor:
-    broken = prepared.broken
-    while broken.dim() < context.dim():
+    Returns:
+        `(batch, queries or 1, 1)`, with heads (or 1) second where there are heads.
+    """
+    broken = reading.prepared.broken
+    while broken.dim() < reading.query.dim():
         broken = broken.unsqueeze(1)  # (batch, 1.., keys)
-    lost = broken if allowed is None else broken & allowed
+    lost = broken if reading.allowed is None else broken & reading.allowed
     return lost.any(dim=-1, keepdim=True)
 
 
+def marked(attended: Attended, lost: Bool[Tensor, "..."]) -> Attended:
+    """Write NaN where a query may attend to an item that is not finite.
+
+    Done last, so that it reaches neither other queries, nor any gradient, nor the next state.
+
+    Args:
+        attended: What was attended to.
+        lost: What `lost_queries` found.
+
+    Returns:
+        The same with NaN in the context, the weights and the distribution of those queries.
+    """
+    weights = attended.weights
+    weights = None if weights is None else weights.masked_fill(lost, torch.nan)
+    distribution = attended.distribution
+    if distribution is attended.weights:
+        distribution = weights
+    elif distribution is not None:
+        distribution = distribution.masked_fill(lost, torch.nan)
+    anywhere = lost.any(dim=1) if lost.dim() > attended.context.dim() else lost
+    context = attended.context.masked_fill(anywhere, torch.nan)
+    return attended._replace(context=context, weights=weights, distribution=distribution)
+
+
+def without_queries_axis(attended: Attended) -> Attended:
+    """Take the axis of a single query from the results; the state keeps it.
+
+    Args:
+        attended: What one query attended to.
+
+    Returns:
+        Context `(batch, value_dim)`, weights `(batch, keys)`, with heads second where there are
+        heads.
+    """
+    _, weights, state, distribution, log_prob = attended
+    flat = None if weights is None else weights.squeeze(-2)
+    if distribution is weights:
+        distribution = flat
+    elif distribution is not None:
+        distribution = distribution.squeeze(-2)
+    log_prob = None if log_prob is None else log_prob.squeeze(-1)
+    return Attended(attended.context.squeeze(1), flat, state, distribution, log_prob)
+
+
 def _require_finite(
-    mechanism: Mechanism, scores: Tensor, allowed: Tensor | None, state: State | None
+    mechanism: Mechanism, scores: Tensor, reading: Reading, state: State | None
 ) -> None:
+    allowed = reading.allowed
     seen = scores if allowed is None else scores.masked_fill(~allowed, 0.0)
-    if not bool(torch.isfinite(seen).all()):
-        step = 0 if state is None else state.step
+    found = ""
+    if bool(lost_queries(reading).any()):
+        found = "in a key or value that may be attended to"
+    elif not bool(torch.isfinite(seen).all()):
+        found = f"from {type(mechanism.score).__name__}"
+    if found:
+        step = state.step if state is not None else 0
         raise DivergedError(
-            f"scores must be finite; got NaN or infinity from {type(mechanism.score).__name__} at "
-            f"step {step}. Look at the queries and keys that reach it.",
-            where=mechanism.label or "attention",
+            f"scores must be finite; got NaN or infinity {found} at step {step}. Look at the "
+            "queries and keys that reach it.",
+            where=mechanism.label or mechanism.name,
         )
 
 
@@ -132,13 +169,14 @@ def allowed_pairs(
     Raises:
         MaskError: The mask of the call has the wrong type or shape.
     """
-    shared = prepared.mask
+    batch, keys = prepared.broken.shape
+    # Without any key there is nothing to attend to, mask or no mask.
+    shared = prepared.mask if keys else ~prepared.broken
     if shared is not None:
         shared = shared.unsqueeze(1) if heads is None else shared[:, None, None]
     if mask is None:
         return shared
-    batch, keys = prepared.broken.shape
-    own = masks.checked(mask, batch=batch, queries=queries, keys=keys, heads=heads)
+    own = masks.checked(mask, batch=batch, keys=keys, queries=queries, heads=heads)
     return own if shared is None else own & shared
 
 
