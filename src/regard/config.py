@@ -41,10 +41,37 @@ def read_config(path: Path, kind: type[Settings], *, changes: Iterable[str] = ()
         ConfigError: The file cannot be read, is no TOML, or holds a wrong field; the message
             names the file, the field and what it must be.
     """
-    table = _read_table(Path(path))
+    table = read_table(Path(path))
     for change in changes:
         _apply(table, change)
     return checked(table, kind, where=str(path))
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """Read a TOML file as it is.
+
+    Args:
+        path: The file.
+
+    Returns:
+        Its table.
+
+    Raises:
+        ConfigError: The file cannot be read or is no TOML.
+    """
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(_LARGEST_FILE + 1)
+    except OSError as error:
+        raise ConfigError(f"cannot be read: {error.strerror}.", where=str(path)) from None
+    if len(raw) > _LARGEST_FILE:
+        raise ConfigError("must be smaller than 1 MiB. Is this a config?", where=str(path))
+    try:
+        return tomllib.loads(raw.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"must be UTF-8; byte {error.start} is not.", where=str(path)) from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise ConfigError(f"is not valid TOML: {error}.", where=str(path)) from None
 
 
 def checked(table: Mapping[str, Any], kind: type[Settings], *, where: str) -> Settings:
@@ -67,22 +94,6 @@ def checked(table: Mapping[str, Any], kind: type[Settings], *, where: str) -> Se
         raise ConfigError(_one_line(error, kind), where=where) from None
     except RecursionError:
         raise ConfigError("must not be nested this deeply. Flatten it.", where=where) from None
-
-
-def _read_table(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as stream:
-            raw = stream.read(_LARGEST_FILE + 1)
-    except OSError as error:
-        raise ConfigError(f"cannot be read: {error.strerror}.", where=str(path)) from None
-    if len(raw) > _LARGEST_FILE:
-        raise ConfigError("must be smaller than 1 MiB. Is this a config?", where=str(path))
-    try:
-        return tomllib.loads(raw.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"must be UTF-8; byte {error.start} is not.", where=str(path)) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"is not valid TOML: {error}.", where=str(path)) from None
 
 
 def _apply(table: dict[str, Any], change: str) -> None:

@@ -109,13 +109,31 @@ def read_lines(
             or holds a NUL character.
         UserError: The encoding does not exist.
     """
-    text = _decode(_bytes(Path(path), largest), encoding, where=str(path))
+    return split_lines(_bytes(Path(path), largest), encoding=encoding, where=str(path))
+
+
+def split_lines(data: bytes, *, encoding: str = "utf-8-sig", where: str) -> list[str]:
+    """Split bytes into lines, as `read_lines` does.
+
+    Args:
+        data: The bytes of a text.
+        encoding: How it is encoded.
+        where: The place that errors name.
+
+    Returns:
+        The lines, without their ends.
+
+    Raises:
+        DataError: The bytes are not of this encoding, or hold a NUL character.
+        UserError: The encoding does not exist.
+    """
+    text = _decode(data, encoding, where=where)
     nul = text.find("\0")
     if nul >= 0:
         raise DataError(
             "text must hold no NUL character; got one. The file is UTF-16 or no text: save it "
             "as UTF-8, or name its encoding.",
-            where=f"{path}:{text.count(chr(10), 0, nul) + 1}",
+            where=f"{where}:{text.count(chr(10), 0, nul) + 1}",
         )
     lines = text.split("\n")
     if not lines[-1]:

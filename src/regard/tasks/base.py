@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from regard.errors import EnvironmentFault, FileFormatError, UserError, did_you_mean
+from regard.config import read_table
+from regard.errors import ConfigError, EnvironmentFault, FileFormatError, UserError, did_you_mean
 from regard.saving import MANIFEST, read_json, verify_folder
 
 CONFIG = "config.json"
@@ -70,6 +71,25 @@ def task_kind(name: str) -> TaskKind:
         raise UserError(f"task must be known; got {name!r}: {did_you_mean(name, TASKS)}")
     kind: TaskKind = importlib.import_module(TASKS[name]).TASK
     return kind
+
+
+def config_kind(path: Path) -> TaskKind:
+    """Return the task that a config names.
+
+    Args:
+        path: The config, a TOML file.
+
+    Returns:
+        What the command needs of the task.
+
+    Raises:
+        ConfigError: The file cannot be read, or names no task that exists.
+    """
+    name = read_table(path).get("task")
+    if not isinstance(name, str) or name not in TASKS:
+        known = did_you_mean(str(name), TASKS)
+        raise ConfigError(f"task: must name a task; got {name!r}; {known}", where=str(path))
+    return task_kind(name)
 
 
 def bundled_models() -> dict[str, Path]:

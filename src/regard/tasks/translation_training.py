@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from regard.config import read_config
+from regard.config import checked, read_config
 from regard.data.grammar import Grammar
 from regard.data.text import Pairs, overlap
 from regard.data.tokens import Tokenizer
 from regard.errors import DataError, UserError
 from regard.models.settings import build_seq2seq
-from regard.saving import write_file
+from regard.saving import read_json, write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.metrics import Scored, require_sacrebleu, text_scores
 from regard.tasks.translation import (
@@ -25,27 +26,10 @@ from regard.tasks.translation import (
     load_translator,
 )
 from regard.tasks.translation_job import TranslationJob, encode_pairs, model_settings, read_pairs
-from regard.training.loop import Outcome, train
+from regard.training.loop import RUN, Outcome, RunOptions, train
 
 
-@dataclass(frozen=True, slots=True)
-class TrainOptions:
-    """How `regard train` was called.
-
-    Args:
-        folder: The run's folder.
-        resume: Whether to go on from its newest checkpoint.
-        allow_change: Fields that may differ from those of the checkpoint.
-        quiet: Whether to show nothing.
-    """
-
-    folder: Path
-    resume: bool = False
-    allow_change: tuple[str, ...] = ()
-    quiet: bool = False
-
-
-def train_translation(path: Path, changes: Sequence[str], options: TrainOptions) -> Outcome:
+def train_translation(path: Path, changes: Sequence[str], options: RunOptions) -> Outcome:
     """Train a translator from a config.
 
     Args:
@@ -63,14 +47,9 @@ def train_translation(path: Path, changes: Sequence[str], options: TrainOptions)
     if settings.metric != "loss":
         require_sacrebleu()
     job = build_job(settings, root=path.parent)
-    return train(
-        job,
-        settings.training,
-        options.folder,
-        resume=options.resume,
-        allow_change=options.allow_change,
-        quiet=options.quiet,
-    )
+    data = settings.data.model_dump(mode="json")
+    notes = {"task": "translation", "root": str(path.parent.resolve()), "data": data}
+    return train(job, settings.training, options, notes=notes)
 
 
 def build_job(settings: TranslationSettings, *, root: Path) -> TranslationJob:
@@ -137,38 +116,69 @@ class Evaluation:
 
     Args:
         scores: BLEU and chrF, with sacrebleu's signatures.
-        translations: What was written, in the order of the pairs.
+        written: The translations, in the order of the pairs.
         pairs: The pairs.
     """
 
     scores: list[Scored]
-    translations: list[str]
+    written: list[str]
     pairs: Pairs
+
+    def table(self) -> dict[str, Any]:
+        """Return what a program wants to know."""
+        scores = {one.name: {"score": one.score, "signature": one.signature} for one in self.scores}
+        return {**scores, "pairs": len(self.pairs), "sha256": self.pairs.sha256}
+
+    def lines(self) -> list[str]:
+        """Say it to a person, a line for each score."""
+        scores = [f"{one.name:<5} {one.score:6.2f}   {one.signature}" for one in self.scores]
+        return [*scores, f"pairs {len(self.pairs):6}   SHA-256 {self.pairs.sha256}"]
 
 
 def evaluate_translation(
-    translator: Translator, files: Sequence[str], *, data: DataSettings, beam: int | None
+    model: str, files: Sequence[str], *, beam: int | None = None, device: str = "auto"
 ) -> Evaluation:
     """Translate the sources of sentence pairs and score the result.
 
     Args:
-        translator: The model.
-        files: A TSV file, or two parallel files.
-        data: Columns, encoding and the target's language.
+        model: A run's folder, a model's folder, or a bundled name.
+        files: A TSV file, or two parallel files; none for the test files of the run's config.
         beam: How many hypotheses are kept; by default the model's.
+        device: Where to run.
 
     Returns:
         Scores and translations.
 
     Raises:
-        DataError: A file is wrong.
+        UserError: There are no files, or one is wrong.
         MissingExtraError: sacrebleu is not installed.
     """
     require_sacrebleu()
-    pairs = read_pairs(list(files), data, root=Path())
+    pairs = _test_pairs(model, files)
+    translator = load_translator(open_model(model), choose_device(device))
     written = [result.text for result in translator(pairs.sources, beam=beam)]
     language = translator.settings.target_language
     return Evaluation(text_scores(written, pairs.targets, language=language), written, pairs)
+
+
+def _test_pairs(model: str, files: Sequence[str]) -> Pairs:
+    notes = Path(model) / RUN
+    data, root = DataSettings(train="", dev=""), Path()
+    if notes.is_file():
+        content = read_json(notes)
+        where = str(notes)
+        data, root = (
+            checked(content.get("data", {}), DataSettings, where=where),
+            Path(content["root"]),
+        )
+    if files:
+        return read_pairs(list(files), data, root=Path())
+    if data.test is None:
+        raise UserError(
+            "needs files: a TSV file or two parallel files; this model names no test files.",
+            where="evaluate",
+        )
+    return read_pairs(data.test, data, root=root)
 
 
 def check_translation(path: Path, changes: Sequence[str]) -> list[str]:

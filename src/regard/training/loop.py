@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import math
 import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +20,7 @@ from regard.errors import (
     ResumeError,
     UserError,
 )
-from regard.saving import save_tensors, write_folder
+from regard.saving import save_tensors, write_file, write_folder
 from regard.training.checkpoint import MODEL, Checkpoints, Progress, load_weights, versions
 from regard.training.identity import compare
 from regard.training.job import Job
@@ -28,6 +31,7 @@ from regard.training.settings import TrainingSettings
 from regard.training.signals import SignalWatch, StopRequested
 from regard.training.steps import Stepper
 
+RUN = "run.json"
 _MAX_FAILED_SAVES = 3
 
 
@@ -45,24 +49,37 @@ class Outcome(NamedTuple):
     metrics: dict[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """Where to train, and whether to go on.
+
+    Args:
+        folder: The run's folder; the model ends up in its `model`.
+        resume: Whether to go on from the newest checkpoint in the folder.
+        allow_change: Fields of the job's identity that may differ from those of the checkpoint.
+        quiet: Whether to show nothing.
+    """
+
+    folder: Path
+    resume: bool = False
+    allow_change: tuple[str, ...] = ()
+    quiet: bool = False
+
+
 def train(
     job: Job,
     settings: TrainingSettings,
-    folder: Path,
+    options: RunOptions,
     *,
-    resume: bool = False,
-    allow_change: tuple[str, ...] = (),
-    quiet: bool = False,
+    notes: Mapping[str, Any] | None = None,
 ) -> Outcome:
     """Train a model, stop when asked to, and go on as if nothing had happened.
 
     Args:
         job: What is trained, and on what.
         settings: How.
-        folder: The run's folder; the model ends up in its `model`.
-        resume: Whether to go on from the newest checkpoint in the folder.
-        allow_change: Fields of the job's identity that may differ from those of the checkpoint.
-        quiet: Whether to show nothing.
+        options: Where, and whether to go on.
+        notes: Written to the folder's `run.json`, for those who evaluate the run later.
 
     Returns:
         How it ended.
@@ -74,27 +91,29 @@ def train(
         DivergedError: Loss or gradient were not finite too often in a row.
         Interrupted: A signal came; a checkpoint was saved.
     """
-    folder = Path(folder)
-    with RunLock(folder), SignalWatch() as watch:
-        return _Run(job, settings, folder, watch).go(resume, allow_change, quiet)
+    with RunLock(options.folder), SignalWatch() as watch:
+        if notes is not None:
+            write_file(options.folder / RUN, json.dumps(notes, indent=1, sort_keys=True) + "\n")
+        return _Run(job, settings, options, watch).go()
 
 
 class _Run:
     """One training: what it holds while it runs."""
 
     def __init__(
-        self, job: Job, settings: TrainingSettings, folder: Path, watch: SignalWatch
+        self, job: Job, settings: TrainingSettings, options: RunOptions, watch: SignalWatch
     ) -> None:
-        self.job, self.settings, self.folder, self.watch = job, settings, folder, watch
-        self.checkpoints = Checkpoints(folder)
+        self.job, self.settings, self.options, self.watch = job, settings, options, watch
+        self.folder = Path(options.folder)
+        self.checkpoints = Checkpoints(self.folder)
         self.stepper = Stepper(job, settings)
         self.total = sum(job.steps(epoch) for epoch in range(settings.epochs))
         self.progress = Progress(identity=job.identity)
         self.failed_saves = 0
 
-    def go(self, resume: bool, allow_change: tuple[str, ...], quiet: bool) -> Outcome:
-        faults = self._restore(resume, allow_change)
-        with Log(self.folder, step=self.progress.step, quiet=quiet) as self.log:
+    def go(self) -> Outcome:
+        faults = self._restore()
+        with Log(self.folder, step=self.progress.step, quiet=self.options.quiet) as self.log:
             for fault in faults:
                 self.log.say(f"{fault} An earlier checkpoint is used.")
             try:
@@ -103,9 +122,9 @@ class _Run:
                 raise self._interrupted() from None
             return self._finish()
 
-    def _restore(self, resume: bool, allow_change: tuple[str, ...]) -> list[str]:
+    def _restore(self) -> list[str]:
         existing = self.checkpoints.steps()
-        if not resume:
+        if not self.options.resume:
             if existing:
                 raise UserError(
                     f"holds a run of {existing[-1]} steps. Add --resume, or choose another folder.",
@@ -118,7 +137,7 @@ class _Run:
                 raise ResumeError(f"no checkpoint is whole; {faults[0]}", where=str(self.folder))
             return []
         self.progress = self.checkpoints.restore(step, self.job, self.stepper.optimizer)
-        compare(self.progress.identity, self.job.identity, allowed=allow_change)
+        compare(self.progress.identity, self.job.identity, allowed=self.options.allow_change)
         self.progress.identity = self.job.identity
         return faults
 

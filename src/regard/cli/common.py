@@ -1,0 +1,66 @@
+"""What several verbs share."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from regard.errors import EnvironmentFault, UserError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+device_option = click.option(
+    "--device", default="auto", show_default=True, help="auto, cpu, cuda, cuda:N or mps."
+)
+threads_option = click.option(
+    "--threads",
+    type=click.IntRange(1, 1024),
+    help="Threads of a matrix product; by default PyTorch's choice.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON, one object a line.")
+force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
+
+
+def set_threads(threads: int | None) -> None:
+    """Set how many threads PyTorch uses, where a number is given."""
+    if threads is not None:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def write_json(value: object) -> None:
+    """Write an object as one line of JSON on standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+
+
+def write_lines(*lines: str) -> None:
+    """Write lines on standard output."""
+    sys.stdout.write("".join(line + "\n" for line in lines))
+
+
+def check_output(path: Path, *, force: bool) -> None:
+    """Refuse a file that exists, or whose folder does not, before any work is done.
+
+    Args:
+        path: The file to be written.
+        force: Whether it may be replaced.
+
+    Raises:
+        UserError: It exists, or its folder does not.
+        EnvironmentFault: Its folder cannot be written to.
+    """
+    if path.is_dir():
+        raise UserError("is a folder; add a file name.", where=str(path))
+    if path.exists() and not force:
+        raise UserError("exists already; choose another name, or use --force.", where=str(path))
+    if not path.parent.is_dir():
+        raise UserError("its folder does not exist; make it first.", where=str(path))
+    if not os.access(path.parent, os.W_OK):
+        raise EnvironmentFault("its folder cannot be written to.", where=str(path))

@@ -1,0 +1,48 @@
+"""`regard list`: what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import click
+
+from regard.cli.common import write_lines
+
+
+@click.command("list")
+@click.argument("what", default="all", type=click.Choice(["all", "models", "tasks", "mechanisms"]))
+def command(what: str) -> None:
+    """List bundled models, tasks, and attention mechanisms."""
+    listings = {"models": _models, "tasks": _tasks, "mechanisms": _mechanisms}
+    chosen = listings if what == "all" else {what: listings[what]}
+    for heading, listing in chosen.items():
+        if what == "all":
+            write_lines(f"{heading}:")
+        write_lines(*(f"  {name:<12} {line}" for name, line in listing()))
+
+
+def _models() -> Iterator[tuple[str, str]]:
+    from regard.tasks.base import bundled_models
+
+    for name, folder in bundled_models().items():
+        lines = (folder / "card.md").read_text(encoding="utf-8").splitlines()
+        yield name, next((line.strip("# ") for line in lines if line.strip()), "")
+
+
+def _tasks() -> Iterator[tuple[str, str]]:
+    from regard.tasks.base import TASKS, task_kind
+
+    for name in TASKS:
+        yield name, _first_line(task_kind(name).load)
+
+
+def _mechanisms() -> Iterator[tuple[str, str]]:
+    from regard.attention import SCORES, SELECTIONS
+
+    for kind, parts in (("score", SCORES), ("selection", SELECTIONS)):
+        for name, part in parts.items():
+            yield name, f"{kind:<10} {_first_line(part)}"
+
+
+def _first_line(thing: object) -> str:
+    return (thing.__doc__ or "").strip().split("\n")[0]

@@ -1,0 +1,161 @@
+"""`regard translate`: text in, translations out, and where the model looked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from regard.cli.common import (
+    check_output,
+    device_option,
+    force_option,
+    json_option,
+    set_threads,
+    threads_option,
+    write_json,
+    write_lines,
+)
+from regard.errors import UserError
+
+if TYPE_CHECKING:
+    from regard.tasks.translation import Translation
+
+_ENDINGS = (".svg", ".html", ".json")
+_AT_ONCE = 1024  # sentences translated before the first is written
+
+
+@click.command("translate")
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.option("--model", default="en-zh", show_default=True, help="A bundled name, or a folder.")
+@click.option("--file", "path", type=click.Path(path_type=Path), help="Translate a file's lines.")
+@click.option("--encoding", default="utf-8-sig", show_default=True, help="Of the file.")
+@click.option("--beam", type=click.IntRange(1, 1000), help="Hypotheses kept at each step.")
+@click.option("--nbest", type=click.IntRange(1, 1000), default=1, help="Translations of each text.")
+@click.option("--batch-size", type=click.IntRange(1, 4096), default=64, show_default=True)
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    help="Save where the model looked: .svg, .html or .json; numbered for several texts.",
+)
+@click.option(
+    "--show/--plain",
+    default=None,
+    help="With or without the picture; by default with it for texts on the command line.",
+)
+@force_option
+@json_option
+@device_option
+@threads_option
+def command(  # noqa: PLR0913 - one argument for each option
+    *,
+    texts: tuple[str, ...],
+    model: str,
+    path: Path | None,
+    encoding: str,
+    beam: int | None,
+    nbest: int,
+    batch_size: int,
+    picture: Path | None,
+    show: bool | None,
+    force: bool,
+    as_json: bool,
+    device: str,
+    threads: int | None,
+) -> None:
+    """Translate TEXT, the lines of a file, or those of standard input ("-").
+
+    For each text on the command line: the translation, its words, and a picture of which word came
+    from which. For lines of a file: one line for each line. With --nbest: score, tab, translation.
+    A score is the logarithm of the probability, divided by a length penalty.
+    """
+    lines = _lines(texts, path, encoding)
+    if picture is not None:
+        _check_picture(picture, count=len(lines), force=force)
+    set_threads(threads)
+    from regard.tasks import load
+
+    translator = load(model, device=device)
+    if not callable(translator) or type(translator).__name__ != "Translator":
+        raise UserError(f"{model} does not translate; it is a {type(translator).__name__}.")
+    shown = bool(texts) and texts != ("-",) if show is None else show
+    width = beam if beam is not None or nbest == 1 else max(nbest, 5)
+    number = 0
+    for start in range(0, len(lines), _AT_ONCE):
+        part = lines[start : start + _AT_ONCE]
+        for result in translator(part, beam=width, nbest=nbest, batch_size=batch_size):
+            number += 1
+            if picture is not None:
+                result.save(_numbered(picture, number, len(lines)), overwrite=force)
+            if as_json:
+                write_json(_as_table(result))
+            else:
+                write_lines(*_as_lines(result, nbest=nbest, show=shown))
+
+
+def _lines(texts: tuple[str, ...], path: Path | None, encoding: str) -> list[str]:
+    from regard.data.text import read_lines, split_lines
+
+    if texts and texts != ("-",):
+        if path is not None:
+            raise UserError("takes texts or --file, not both; leave one out.", where="translate")
+        return list(texts)
+    if path is not None and str(path) != "-":
+        return read_lines(path, encoding=encoding)
+    if sys.stdin is None or (sys.stdin.isatty() and texts != ("-",)):
+        raise UserError('needs a text; try: regard translate "Tom chases Jerry"', where="translate")
+    return split_lines(sys.stdin.buffer.read(), encoding=encoding, where="standard input")
+
+
+def _check_picture(picture: Path, *, count: int, force: bool) -> None:
+    if picture.suffix.lower() not in _ENDINGS:
+        raise UserError(
+            f"must end in {', '.join(_ENDINGS)}; got {picture.name!r}.", where="--picture"
+        )
+    for number in range(1, count + 1):
+        check_output(_numbered(picture, number, count), force=force)
+
+
+def _numbered(picture: Path, number: int, count: int) -> Path:
+    return picture if count == 1 else picture.with_stem(f"{picture.stem}-{number}")
+
+
+def _as_table(result: Translation) -> dict[str, Any]:
+    import json
+
+    return {
+        "source": result.source,
+        "translation": result.text,
+        "tokens": list(result.tokens),
+        "score": result.score,
+        "log_prob": result.log_prob,
+        "truncated": result.truncated,
+        "record": json.loads(result.record.to_json()),
+        "alternatives": [
+            {"translation": one.text, "tokens": list(one.tokens), "score": one.score}
+            for one in result.alternatives
+        ],
+    }
+
+
+def _as_lines(result: Translation, *, nbest: int, show: bool) -> Iterator[str]:
+    if nbest > 1:
+        for one in (result, *result.alternatives):
+            yield f"{one.score:.4f}\t{one.text}"
+    else:
+        yield result.text
+    if not show:
+        return
+    from regard.pictures import detect_colour, render_terminal
+
+    yield " ".join(token for token in result.tokens if token.strip())
+    if result.record.maps and result.tokens:
+        columns = shutil.get_terminal_size().columns
+        colour = detect_colour(sys.stdout, os.environ)
+        yield ""
+        yield render_terminal(result.record, width=columns, colour=colour).rstrip("\n")
