@@ -19,8 +19,13 @@ def build_score(score: Score | str, sizes: dict[str, int | None]) -> Score:
     given = {name: size for name, size in sizes.items() if size is not None}
     if isinstance(score, Score):
         if given:
-            raise MechanismError(f"{', '.join(given)} must be left out for a score that is built.")
+            sizes_given = ", ".join(f"{name}={size}" for name, size in given.items())
+            raise MechanismError(
+                f"sizes must be left out where the score is built; got {sizes_given}. The score "
+                "has its own."
+            )
         return score
+    _require_name("score", score)
     if score not in SCORES:
         known = did_you_mean(score, SCORES)
         raise MechanismError(f"score must be the name of a score; got {score!r}: {known}")
@@ -37,6 +42,14 @@ def build_score(score: Score | str, sizes: dict[str, int | None]) -> Score:
     return SCORES[score](**given)
 
 
+def _require_name(what: str, name: object) -> None:
+    if not isinstance(name, str):
+        raise MechanismError(
+            f"{what} must be a {what.capitalize()} or the name of one; got {name!r}. Call a class "
+            "to build the part."
+        )
+
+
 def _required(score: type[Score], name: str) -> bool:
     parameter = inspect.signature(score).parameters[name]
     return bool(parameter.default is parameter.empty)
@@ -46,6 +59,7 @@ def build_selection(selection: Selection | str) -> Selection:
     """Return a selection part, or build the one of that name."""
     if isinstance(selection, Selection):
         return selection
+    _require_name("selection", selection)
     if selection not in SELECTIONS:
         known = did_you_mean(selection, SELECTIONS)
         raise MechanismError(f"selection must be the name of one; got {selection!r}: {known}")
