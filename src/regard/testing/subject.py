@@ -81,7 +81,7 @@ class Subject:
     key_dim: int
     value_dim: int
     dtype: torch.dtype = torch.float32
-    device: torch.device | str = "cpu"
+    device: torch.device = dataclasses.field(default_factory=lambda: torch.device("cpu"))
 
     BATCH = 3
     KEYS = 5
@@ -189,7 +189,7 @@ def subject_of(
     found = getattr(attention, "traits", None)
     known = traits or (found if isinstance(found, Traits) else Traits())
     value = value if isinstance(value, int) else key
-    device: torch.device | str = "cpu"
+    device = torch.device("cpu")
     if isinstance(attention, nn.Module):
         device = next((parameter.device for parameter in attention.parameters()), device)
     return Subject(attention, known, query, key, value, device=device)
