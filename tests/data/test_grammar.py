@@ -42,10 +42,10 @@ def test_time_and_place_reorder() -> None:
     source = {word: place for place, word in enumerate(words)}
     target = {word: place for place, word in enumerate(example.target_words)}
     for english, chinese in (
-        ("yesterday", "昨天"), ("in", "在"), ("park", "公园"), (".", "。"),
+        ("yesterday", "昨天"), ("in", "里"), ("park", "公园"), (".", "。"),
     ):  # fmt: skip
         assert (source[english], target[chinese]) in example.sure
-    assert (source["in"], target["里"]) in example.possible - example.sure
+    assert (source["in"], target["在"]) in example.possible - example.sure
     verb = next(place for word, place in source.items() if word.endswith("ed"))
     assert (verb, target["了"]) in example.possible - example.sure
     assert target["昨天"] < target["在"] < target["里"] < target["了"]
@@ -108,4 +108,4 @@ def test_d13_jieba_cuts_the_same_words(examples: list[Example], grid: list[Examp
     rjieba = pytest.importorskip("rjieba")
     assert all(tuple(rjieba.cut(e.target)) == e.target_words for e in grid)
     same = sum(tuple(rjieba.cut(e.target)) == e.target_words for e in examples)
-    assert same / len(examples) > 0.99  # measured: 0.997
+    assert same / len(examples) > 0.998  # measured: 1.0

@@ -6,6 +6,7 @@ from regard.data.grammar_words import (
     PEOPLE,
     PERSON_VERBS,
     PLACES,
+    PREPOSITIONS,
     THING_VERBS,
     THINGS,
     TIMES,
@@ -46,16 +47,13 @@ def test_things_exist() -> None:
     assert {name for _, names in THING_VERBS for name in names} == known
 
 
-def test_places_are_aligned_within_their_words() -> None:
-    for english, chinese, sure, perhaps in PLACES:
-        for i, j in (*sure, *perhaps):
-            assert i < len(english.split())
-            assert j < len(chinese.split())
-        assert not set(sure) & set(perhaps)
-        assert "the" not in [english.split()[i] for i, _ in (*sure, *perhaps)]
+def test_every_word_stands_once() -> None:
+    for table in (PLACES, PREPOSITIONS):
+        assert len({english for english, _ in table}) == len(table)
+        assert len({chinese for _, chinese in table}) == len(table)
 
 
 def test_only_chinese_characters() -> None:
-    texts = [*PEOPLE.values(), *(v.chinese for v in VERBS), *(c for _, c in ADVERBS)]
+    texts = [*PEOPLE.values(), *(v.chinese for v in VERBS), *(c for _, c in (*ADVERBS, *PLACES, *PREPOSITIONS))]
     texts += [n.chinese for n in (*ANIMALS, *THINGS)] + [c for t in TIMES.values() for _, c in t]
     assert all("\u4e00" <= character <= "\u9fff" for character in "".join(texts))

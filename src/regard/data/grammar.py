@@ -17,6 +17,7 @@ from regard.data.grammar_words import (
     PEOPLE,
     PERSON_VERBS,
     PLACES,
+    PREPOSITIONS,
     THING_VERBS,
     THINGS,
     TIMES,
@@ -28,12 +29,12 @@ from regard.errors import UserError
 Links = frozenset[tuple[int, int]]
 
 _TENSES = {
-    "activity": ("present", "bare", "past", "progressive", "future", "not past", "not present"),
-    "instant": ("present", "bare", "past", "future", "not past"),
-    "state": ("present", "bare", "not present"),
+    "activity": ("present", "bare", "past", "progressive", "future"),
+    "instant": ("present", "bare", "past", "future"),
+    "state": ("present", "bare"),
 }
 _MOST_MISSES = 5000  # so many draws in a row without a new sentence: the language is exhausted
-_WITH_PLACE = ("present", "bare", "past")  # elsewhere 正在, 将 and 没有 would precede the place
+_WITH_PLACE = ("present", "bare", "past")  # elsewhere 正在 and 将 would precede the place
 
 
 class Example(NamedTuple):
@@ -145,7 +146,7 @@ class Grammar:
         else:
             verb = generator.choice(self.verbs)
             subject, obj = self._two(generator, creatures=verb.creatures)
-        tense = generator.choice(_tenses(verb))
+        tense = generator.choice(_TENSES[verb.aspect])
         core = (subject, _predicate(verb, tense), obj)
         return _sentence(generator, core, tense=tense, steady=verb.aspect == "state")
 
@@ -165,42 +166,27 @@ class Grammar:
         return _Part((name,), (self.people[name],), ((0, 0),))
 
 
-def _tenses(verb: Verb) -> tuple[str, ...]:
-    tenses = _TENSES[verb.aspect]
-    if len(verb.chinese) > 1:
-        return tenses
-    # 不 is read as one word with a verb of one character
-    return tuple(tense for tense in tenses if tense != "not present")
-
-
 def _noun(noun: Noun, *, definite: bool) -> _Part:
+    """Write "the cat", 猫, or "a cat", 一只猫; the measure word 只 is the cat's as much as the a's."""
     if definite:
         return _Part(("the", noun.english), (noun.chinese,), ((1, 0),))
-    return _Part((noun.article, noun.english), (noun.one, noun.chinese), ((0, 0), (1, 1)))
+    measured = ((0, 0), (1, 0))
+    return _Part((noun.article, noun.english), (noun.one, noun.chinese), ((1, 1),), measured)
 
 
 def _predicate(verb: Verb, tense: str) -> _Part:
+    """Put a verb into a tense; 正在 may count as belonging to the verb too, and 了 does so."""
+    place = 1 if tense in ("progressive", "future") else 0
     before, form, prefix, suffix = {
         "present": ((), verb.third, (), ()),
         "bare": ((), verb.base, (), ()),
         "past": ((), verb.past, (), ("了",)),
         "progressive": (("is",), verb.gerund, ("正在",), ()),
         "future": (("will",), verb.base, ("将",), ()),
-        "not past": (("did", "not"), verb.base, ("没有",), ()),
-        "not present": (("does", "not"), verb.base, ("不",), ()),
     }[tense]
-    words = tuple(form.split())
-    first, place = len(before), len(prefix)
-    sure = [(first + i, place) for i in range(len(words))]
-    perhaps: list[tuple[int, int]] = []
-    if before:  # the last auxiliary is "is", "will" or "not"
-        sure.append((first - 1, 0))
-        perhaps += [(i, 0) for i in range(first - 1)]
-    if tense == "progressive":
-        perhaps.append((first, 0))
-    if suffix:
-        perhaps.append((first, place + 1))
-    return _Part(before + words, (*prefix, verb.chinese, *suffix), tuple(sure), tuple(perhaps))
+    sure = [(place, place), *([(0, 0)] if before else [])]
+    perhaps = [(1, 0)] if tense == "progressive" else [(0, 1)] if suffix else []
+    return _Part((*before, form), (*prefix, verb.chinese, *suffix), tuple(sure), tuple(perhaps))
 
 
 def _sentence(
@@ -214,7 +200,7 @@ def _sentence(
     elif tense == "present" and generator.random() < 0.3:
         adverb = [_whole(*(ADVERBS[0] if steady else generator.choice(ADVERBS)))]
     if tense in _WITH_PLACE and not steady and generator.random() < 0.35:
-        place = [_place(generator.randrange(len(PLACES)))]
+        place = [_place(generator.choice(PREPOSITIONS), generator.choice(PLACES))]
     stop = [_Part((".",), ("。",), ((0, 0),))] if generator.random() < 0.5 else []
     if time and generator.random() < 0.25:
         return _assemble(
@@ -232,9 +218,10 @@ def _whole(english: str, chinese: str) -> _Part:
     return _Part(words, (chinese,), tuple((i, 0) for i in range(len(words))))
 
 
-def _place(index: int) -> _Part:
-    english, chinese, sure, perhaps = PLACES[index]
-    return _Part(tuple(english.split()), tuple(chinese.split()), sure, perhaps)
+def _place(preposition: tuple[str, str], place: tuple[str, str]) -> _Part:
+    """Write "in the park", 在公园里: "in" has two counterparts, 在 for every preposition."""
+    english = (preposition[0], "the", place[0])
+    return _Part(english, ("在", place[1], preposition[1]), ((0, 2), (2, 1)), ((0, 0),))
 
 
 def _assemble(english: Sequence[_Part], chinese: Sequence[_Part]) -> Example:

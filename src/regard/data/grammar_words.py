@@ -9,7 +9,7 @@ class Verb(NamedTuple):
     """A transitive verb in its forms.
 
     Args:
-        base: As after "will"; a second word ("look for") is part of the verb.
+        base: As after "will".
         third: As after "Tom" in the present.
         past: As after "Tom" in the past.
         gerund: As after "is".
@@ -50,13 +50,13 @@ PEOPLE: dict[str, str] = {
     "Mary": "玛丽",
     "John": "约翰",
     "Alice": "爱丽丝",
-    "Bob": "鲍勃",
+    "Kevin": "凯文",
     "Lucy": "露西",
     "Peter": "彼得",
     "Anna": "安娜",
     "David": "大卫",
     "Mike": "迈克",
-    "Emma": "艾玛",
+    "Sarah": "莎拉",
     "Jack": "杰克",
     "Lily": "莉莉",
     "Paul": "保罗",
@@ -72,7 +72,7 @@ ANIMALS: tuple[Noun, ...] = (
     Noun("dog", "狗", "一只"),
     Noun("mouse", "老鼠", "一只"),
     Noun("bird", "小鸟", "一只"),
-    Noun("horse", "马", "一匹"),
+    Noun("panda", "熊猫", "一只"),
     Noun("rabbit", "兔子", "一只"),
     Noun("duck", "鸭子", "一只"),
     Noun("monkey", "猴子", "一只"),
@@ -109,7 +109,7 @@ PERSON_VERBS: tuple[Verb, ...] = (
     Verb("follow", "follows", "followed", "following", "跟随", creatures=True),
     Verb("find", "finds", "found", "finding", "找到", "instant", creatures=True),
     Verb("watch", "watches", "watched", "watching", "注视", creatures=True),
-    Verb("look for", "looks for", "looked for", "looking for", "寻找", creatures=True),
+    Verb("seek", "seeks", "sought", "seeking", "寻找", creatures=True),
     Verb("catch", "catches", "caught", "catching", "抓住", "instant", creatures=True),
     Verb("protect", "protects", "protected", "protecting", "保护", creatures=True),
     Verb("meet", "meets", "met", "meeting", "遇见", "instant", creatures=True),
@@ -141,22 +141,15 @@ THING_VERBS: tuple[tuple[Verb, tuple[str, ...]], ...] = (
     (Verb("wash", "washes", "washed", "washing", "洗"), ("apple", "cup", "car")),
     (Verb("carry", "carries", "carried", "carrying", "搬"), ("chair", "box")),
     (Verb("find", "finds", "found", "finding", "找到", "instant"), ("key", "box", "cup", "radio")),
-    (Verb("look for", "looks for", "looked for", "looking for", "寻找"), ("key", "cup", "gift")),
+    (Verb("seek", "seeks", "sought", "seeking", "寻找"), ("key", "cup", "gift")),
 )
 
 TIMES: dict[str, tuple[tuple[str, str], ...]] = {
-    "present": (("every day", "每天"), ("every week", "每周")),
-    "bare": (("every day", "每天"), ("every week", "每周")),
-    "past": (
-        ("yesterday", "昨天"),
-        ("today", "今天"),
-        ("last week", "上周"),
-        ("last night", "昨晚"),
-    ),
-    "progressive": (("now", "现在"),),
-    "future": (("tomorrow", "明天"), ("today", "今天"), ("next week", "下周")),
-    "not past": (("yesterday", "昨天"), ("today", "今天"), ("last week", "上周")),
-    "not present": (),
+    "present": (("daily", "每天"), ("today", "今天")),
+    "bare": (("daily", "每天"), ("today", "今天")),
+    "past": (("yesterday", "昨天"), ("today", "今天"), ("recently", "最近")),
+    "progressive": (("now", "现在"), ("today", "今天")),
+    "future": (("tomorrow", "明天"), ("today", "今天"), ("tonight", "今晚")),
 }
 
 ADVERBS: tuple[tuple[str, str], ...] = (
@@ -165,19 +158,23 @@ ADVERBS: tuple[tuple[str, str], ...] = (
     ("sometimes", "有时"),
 )
 
-PLACES: tuple[tuple[str, str, tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]], ...] = (
-    ("in the park", "在 公园 里", ((0, 0), (2, 1)), ((0, 2),)),
-    ("in the kitchen", "在 厨房 里", ((0, 0), (2, 1)), ((0, 2),)),
-    ("in the room", "在 房间 里", ((0, 0), (2, 1)), ((0, 2),)),
-    ("in the forest", "在 森林 里", ((0, 0), (2, 1)), ((0, 2),)),
-    ("in the library", "在 图书馆 里", ((0, 0), (2, 1)), ((0, 2),)),
-    ("on the beach", "在 海滩 上", ((0, 0), (2, 1)), ((0, 2),)),
-    ("on the street", "在 街上", ((0, 0), (2, 1)), ()),
-    ("at home", "在家", ((0, 0), (1, 0)), ()),
-    ("at school", "在 学校", ((0, 0), (1, 1)), ()),
-    ("at the zoo", "在 动物园", ((0, 0), (2, 1)), ()),
-    ("by the river", "在 河边", ((0, 0), (2, 1)), ((0, 1),)),
-    ("behind the house", "在 房子 后面", ((0, 2), (2, 1)), ((0, 0),)),
-    ("near the station", "在 车站 附近", ((0, 2), (2, 1)), ((0, 0),)),
+PLACES: tuple[tuple[str, str], ...] = (
+    ("park", "公园"),
+    ("kitchen", "厨房"),
+    ("forest", "森林"),
+    ("library", "图书馆"),
+    ("airport", "机场"),
+    ("school", "学校"),
+    ("zoo", "动物园"),
+    ("factory", "工厂"),
+    ("hotel", "旅馆"),
+    ("museum", "博物馆"),
 )
-"""English, Chinese, and which word pairs belong together: surely, and perhaps."""
+
+PREPOSITIONS: tuple[tuple[str, str], ...] = (
+    ("in", "里"),
+    ("near", "附近"),
+    ("behind", "后面"),
+    ("outside", "外面"),
+)
+"""English, and what stands behind the place in Chinese; before it stands 在."""

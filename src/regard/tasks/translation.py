@@ -15,7 +15,14 @@ from regard.config import Strict, checked
 from regard.data.batches import pad
 from regard.data.tokens import Encoding, Tokenizer
 from regard.errors import UserError
-from regard.models.decoding import Hypothesis, Search, Symbols, beam_search, greedy_search
+from regard.models.decoding import (
+    Hypothesis,
+    Search,
+    Symbols,
+    beam_search,
+    forced,
+    greedy_search,
+)
 from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import Seq2SeqSettings, build_seq2seq
 from regard.pictures.records import Map, Record, Text, Token
@@ -233,6 +240,25 @@ class Translator:
         ordered = [results[i] for i in range(len(texts))]
         return ordered[0] if isinstance(text, str) else ordered
 
+    def align(self, sources: list[str], targets: list[str]) -> list[Translation]:
+        """Read given translations and show where the model looks for each of their words.
+
+        Args:
+            sources: Source texts.
+            targets: The translation of each, whoever made it.
+
+        Returns:
+            The translations with their scores and records, as if the model had written them.
+
+        Raises:
+            UserError: There are not as many targets as sources.
+        """
+        if len(sources) != len(targets):
+            raise UserError(
+                f"targets must be as many as sources; got {len(targets)} and {len(sources)}."
+            )
+        return [self._aligned(*pair) for pair in zip(sources, targets, strict=True)]
+
     def search(self, beam: int | None, nbest: int) -> Search:
         """Return how to search: the model's settings, with another beam where one is given."""
         own = self.settings.decoding
@@ -263,6 +289,20 @@ class Translator:
         for i, hypotheses in zip(filled, several, strict=True):
             found[i] = hypotheses
         return found
+
+    def _aligned(self, source: str, target: str) -> Translation:
+        encoding, ids = self._encoded(source), self.target.encode(target).ids
+        if not encoding.ids:
+            return self._one(source, encoding, None)
+        read = torch.tensor([encoding.ids], device=self.device)
+        written = torch.tensor([[*ids, Tokenizer.EOS]], device=self.device)
+        with torch.inference_mode():
+            state = self.model.begin(read, torch.ones_like(read, dtype=torch.bool))
+            log_probs, weights = forced(self.model, state, written, SYMBOLS)
+        log_prob = float(log_probs.sum())
+        score = self.search(None, 1).normalised(log_prob, len(ids) + 1)
+        found = Hypothesis(tuple(ids), log_prob, score, weights[0].cpu(), ended=True)
+        return self._one(source, encoding, found)
 
     def _encoded(self, text: str) -> Encoding:
         encoding = self.source.encode(text)

@@ -250,7 +250,7 @@ kind = "chinese"
 
 [model]
 embedding_dim = 128
-dropout = 0.1
+dropout = 0.2
 
 [model.encoder]
 kind = "gru"               # gru, lstm or transformer
@@ -265,8 +265,8 @@ attention = "additive"     # additive, dot, scaled_dot, bilinear, uniform or non
 attention_dim = 128
 
 [training]
-epochs = 12
-batch_tokens = 1024
+epochs = 10
+batch_tokens = 256
 learning_rate = 0.003
 label_smoothing = 0.0
 """
@@ -286,8 +286,8 @@ def new_translation(folder: Path, *, overwrite: bool = False) -> list[Path]:
         UserError: A file exists already.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    examples = Grammar().sample(3400, seed=1)
-    parts = {"train": examples[:3000], "dev": examples[3000:3200], "test": examples[3200:]}
+    examples = Grammar().sample(6400, seed=1)
+    parts = {"train": examples[:6000], "dev": examples[6000:6200], "test": examples[6200:]}
     files = {"config.toml": _CONFIG.format(name=folder / "config.toml")}
     for name, part in parts.items():
         files[f"{name}.tsv"] = "".join(f"{one.source}\t{one.target}\n" for one in part)

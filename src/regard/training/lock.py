@@ -8,16 +8,26 @@ import os
 import socket
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from regard.errors import EnvironmentFault, RunLockedError
 
+try:
+    import fcntl
+except ImportError:  # pragma: no cover - Windows
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = "lock.json"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
+_MOST = 4096  # bytes of a lock file that are read
 
 
 class RunLock:
     """Hold a run folder, so that no second process trains in it.
 
-    A lock left by a process that no longer runs on this machine is taken over.
+    The file names its holder (process, host and boot) for those it keeps out. What keeps them out
+    is a lock of the operating system on it: that one ends with its process, however it ends, so a
+    file that a killed process left is taken over, also where another process has its number now.
 
     Args:
         folder: The run folder; made where it does not exist.
@@ -29,16 +39,17 @@ class RunLock:
 
     def __init__(self, folder: Path) -> None:
         self.folder = Path(folder)
-        self.path = self.folder / "lock.json"
+        self.path = self.folder / LOCK
+        self._descriptor: int | None = None
 
     def __enter__(self) -> RunLock:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._take()
+            self._descriptor = self._take()
         except OSError as error:
             reason = error.strerror or str(error)
             raise EnvironmentFault(
-                f"must be writable: {reason}. Choose another folder.", where=str(self.folder)
+                f"must be writable; got: {reason}. Choose another folder.", where=str(self.folder)
             ) from error
         return self
 
@@ -49,37 +60,73 @@ class RunLock:
         trace: TracebackType | None,
     ) -> None:
         with contextlib.suppress(OSError):
-            self.path.unlink(missing_ok=True)
+            self.path.unlink(missing_ok=True)  # before the lock ends, or it could be another's
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
-    def _take(self) -> None:
-        mine = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "boot": _boot()})
-        for _ in range(2):
+    def _take(self) -> int:
+        while True:
+            descriptor = os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
             try:
-                descriptor = os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o644)
-            except FileExistsError:
-                self._refuse_or_remove()
-                continue
-            with os.fdopen(descriptor, "w") as stream:
-                stream.write(mine)
-                stream.flush()
-                os.fsync(stream.fileno())
-            return
-        raise RunLockedError("is held by another process.", where=str(self.folder))
+                if self._claim(descriptor):
+                    return descriptor
+            except BaseException:
+                os.close(descriptor)
+                raise
+            os.close(descriptor)  # its holder has just removed it: another file has its name now
 
-    def _refuse_or_remove(self) -> None:
+    def _claim(self, descriptor: int) -> bool:
+        granted = _lock(descriptor)
+        holder = _holder(os.pread(descriptor, _MOST, 0))
+        if granted is False or (holder is not None and _may_run(holder, certain=granted is True)):
+            raise self._refusal(holder)
         try:
-            holder = json.loads(self.path.read_text(encoding="utf-8"))
-            pid, host, boot = int(holder["pid"]), str(holder["host"]), str(holder["boot"])
-        except (OSError, ValueError, KeyError, TypeError):
-            self.path.unlink(missing_ok=True)  # half written: its writer died
-            return
-        elsewhere = host != socket.gethostname()
-        if elsewhere or (boot == _boot() and pid != os.getpid() and _runs(pid)):
-            raise RunLockedError(
-                f"is held by process {pid} on {host}. Wait for it, or train into another folder.",
-                where=str(self.folder),
-            )
-        self.path.unlink(missing_ok=True)
+            if not os.path.samestat(os.fstat(descriptor), self.path.stat()):
+                return False
+        except FileNotFoundError:
+            return False
+        mine = {"pid": os.getpid(), "host": socket.gethostname(), "boot": _boot()}
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(mine).encode(), 0)
+        os.fsync(descriptor)
+        return True
+
+    def _refusal(self, holder: dict[str, Any] | None) -> RunLockedError:
+        name = f"process {holder['pid']} on {holder['host']}" if holder else "another process"
+        return RunLockedError(
+            f"is held by {name}. Wait for it, or train into another folder; where that process "
+            f"is gone for certain, remove {LOCK}.",
+            where=str(self.folder),
+        )
+
+
+def _lock(descriptor: int) -> bool | None:
+    """Ask for the lock: granted or refused, or None where the filesystem has no locks."""
+    if fcntl is None:
+        return None
+    try:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        return None
+    return True
+
+
+def _holder(raw: bytes) -> dict[str, Any] | None:
+    try:
+        table = json.loads(raw)
+        return {"pid": int(table["pid"]), "host": str(table["host"]), "boot": str(table["boot"])}
+    except (ValueError, KeyError, TypeError):
+        return None  # half written: its writer was killed
+
+
+def _may_run(holder: dict[str, Any], *, certain: bool) -> bool:
+    """Tell whether a holder may still run; `certain` where its lock on this machine is gone."""
+    if holder["boot"] == _boot():
+        return not certain and holder["pid"] != os.getpid() and _runs(holder["pid"])
+    return bool(holder["host"] != socket.gethostname())  # else this machine was restarted
 
 
 def _boot() -> str:
@@ -94,6 +141,6 @@ def _runs(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    except PermissionError:
+    except (PermissionError, OverflowError):
         return True
     return True

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -18,21 +20,26 @@ class Log:
 
     Args:
         folder: The run's folder.
-        step: The step the training goes on from; later lines of an earlier try are removed.
+        size: Bytes that stay; later lines are those of an earlier try and are made again.
         quiet: Whether to show nothing.
+
+    Attributes:
+        size: Bytes that `log.jsonl` holds.
     """
 
-    def __init__(self, folder: Path, *, step: int, quiet: bool) -> None:
-        self.path = Path(folder) / "log.jsonl"
+    def __init__(self, folder: Path, *, size: int, quiet: bool) -> None:
+        self.path, self.size = Path(folder) / "log.jsonl", size
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
-        self._stream: IO[str] | None = None
+        self._stream: io.FileIO | None = None
         self._begun = time.monotonic()
         self._bar: Progress | None = None
         self._task: Any = None
-        _cut(self.path, step)
+        self._failed = False
 
     def __enter__(self) -> Log:
-        self._stream = self.path.open("a", encoding="utf-8")
+        self._stream = io.FileIO(self.path, "ab")
+        self.size = min(self.size, self._stream.tell())
+        self._stream.truncate(self.size)
         if self.console.is_terminal and not self.console.quiet:
             self._bar = Progress(
                 TextColumn("{task.description}"),
@@ -57,16 +64,21 @@ class Log:
             self._stream.close()
 
     def write(self, event: str, **values: Any) -> None:
-        """Add a line to `log.jsonl`.
+        """Add a line to `log.jsonl`; a full disk costs the line, not the training.
 
         Args:
             event: What happened.
             values: What belongs to it; numbers that are not finite are written as words.
         """
         line = {"event": event, "seconds": round(time.monotonic() - self._begun, 3), **values}
-        if self._stream is not None:
-            self._stream.write(json.dumps(_plain(line), ensure_ascii=False) + "\n")
-            self._stream.flush()
+        text = json.dumps(_plain(line), ensure_ascii=False) + "\n"
+        raw = text.encode("utf-8", errors="replace")
+        try:
+            self._append(raw)
+        except OSError as error:
+            if not self._failed:
+                self.say(f"log.jsonl cannot be written: {error.strerror}; lines are left out.")
+            self._failed = True
 
     def say(self, text: str) -> None:
         """Show a line to a person."""
@@ -81,6 +93,18 @@ class Log:
             self._task = self._bar.add_task(text, total=total)
         self._bar.update(self._task, description=text, completed=done, total=total)
 
+    def _append(self, raw: bytes) -> None:
+        if self._stream is None:
+            return
+        try:
+            if self._stream.write(raw) != len(raw):
+                raise OSError(0, "the disk is full")
+        except OSError:
+            with contextlib.suppress(OSError):
+                self._stream.truncate(self.size)  # no half lines
+            raise
+        self.size += len(raw)
+
 
 def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
@@ -88,17 +112,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     return value
-
-
-def _cut(path: Path, step: int) -> None:
-    """Remove the lines that an interrupted try wrote after the checkpoint it goes on from."""
-    if not path.exists():
-        return
-    kept = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        try:
-            if line and json.loads(line).get("step", 0) <= step:
-                kept.append(line + "\n")
-        except ValueError:
-            continue  # half a line: its writer was killed
-    path.write_text("".join(kept), encoding="utf-8")
