@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import reprlib
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from types import UnionType
+from typing import Any, TypeVar, Union, get_origin
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from regard.errors import ConfigError, did_you_mean
 
@@ -60,6 +63,8 @@ def read_table(path: Path) -> dict[str, Any]:
         ConfigError: The file cannot be read or is no TOML.
     """
     try:
+        if path.exists() and not path.is_file():  # a pipe or a device may never end
+            raise ConfigError("must be a file. Name a TOML file.", where=str(path))
         with path.open("rb") as stream:
             raw = stream.read(_LARGEST_FILE + 1)
     except OSError as error:
@@ -70,8 +75,8 @@ def read_table(path: Path) -> dict[str, Any]:
         return tomllib.loads(raw.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(f"must be UTF-8; byte {error.start} is not.", where=str(path)) from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise ConfigError(f"is not valid TOML: {error}.", where=str(path)) from None
+    except (ValueError, RecursionError) as error:  # ValueError: a number of 5,000 digits too
+        raise ConfigError(f"must be valid TOML; got: {error}.", where=str(path)) from None
 
 
 def checked(table: Mapping[str, Any], kind: type[Settings], *, where: str) -> Settings:
@@ -102,32 +107,76 @@ def _apply(table: dict[str, Any], change: str) -> None:
         raise ConfigError(f"a change must read key=value; got {change!r}.", where="arguments")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text
     *parents, last = key.strip().split(".")
     for parent in parents:
         table = table.setdefault(parent, {})
         if not isinstance(table, dict):
-            raise ConfigError(f"{parent} must be a table; it is a value.", where=key)
+            raise ConfigError(
+                f"{parent} must be a table to hold {last}; it is a value.", where="arguments"
+            )
     table[last] = value
 
 
 def _one_line(error: ValidationError, kind: type[BaseModel]) -> str:
     first = error.errors(include_url=False)[0]
     path = [str(part) for part in first["loc"]]
-    field = ".".join(path) or "settings"
+    field = ".".join(_untagged(kind, path))[:200] or "settings"
+    explain = _EXPLANATIONS.get(first["type"])
+    if explain is not None:
+        return field + explain(first)
     if first["type"] == "extra_forbidden":
         known = _fields_at(kind, path[:-1])
-        return f"{field}: is not a setting; {did_you_mean(path[-1], known)}"
-    if first["type"] == "missing":
-        return f"{field}: is missing; add it."
-    if first["type"] == "finite_number":
-        return f"{field}: must be a finite number; got {first['input']}."
+        return f"{field}: must be a setting; it is none: {did_you_mean(path[-1], known)}"
     message = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
-    lead = "" if first["msg"].startswith("Value error") else "must be "
-    shown = repr(first["input"])
-    shown = shown if len(shown) <= 60 else shown[:57] + "..."
-    return f"{field}: {lead}{message}; got {shown}."
+    if first["msg"].startswith("Value error"):  # a check of ours, which says what it got
+        return f"{field}: {message}."
+    return f"{field}: must be {message}; got {_shown(first['input'])}."
+
+
+def _wrong_kind(error: ErrorDetails) -> str:
+    kinds = error["ctx"]["expected_tags"].replace("'", "").split(", ")
+    kind = str(error["ctx"]["tag"])[:60]
+    return f".kind: must be one of {', '.join(kinds)}; got {kind!r}: {did_you_mean(kind, kinds)}"
+
+
+_EXPLANATIONS: dict[str, Callable[[ErrorDetails], str]] = {
+    "missing": lambda _: ": must be given; it is missing. Add it.",
+    "union_tag_not_found": lambda _: ".kind: must be given; it is missing. Add it.",
+    "union_tag_invalid": _wrong_kind,
+    "finite_number": lambda error: f": must be a finite number; got {_shown(error['input'])}.",
+}
+
+
+def _shown(value: object) -> str:
+    """Show a value that may be huge, deep, or an integer that Python refuses to print."""
+    brief = reprlib.Repr()
+    brief.maxstring = brief.maxother = brief.maxlong = 60
+    brief.maxlevel, brief.maxdict, brief.maxlist = 2, 3, 3
+    try:
+        return brief.repr(value)
+    except (ValueError, RecursionError):
+        return f"a value of type {type(value).__name__}"
+
+
+def _untagged(kind: type[BaseModel], path: list[str]) -> list[str]:
+    """Leave out of a place what is no name in the file: the kind that was chosen of several."""
+    named, models, chosen = [], [kind], False
+    for part in path:
+        if chosen:
+            chosen = False
+            continue
+        named.append(part)
+        fields = [found for model in models if (found := model.model_fields.get(part)) is not None]
+        models = [model for found in fields for model in _models_in(found.annotation)]
+        chosen = any(_is_choice(found.annotation) for found in fields)
+    return named
+
+
+def _is_choice(annotation: Any) -> bool:
+    kinds = [part for part in getattr(annotation, "__args__", ()) if part is not type(None)]
+    return get_origin(annotation) in (Union, UnionType) and len(kinds) > 1
 
 
 def _fields_at(kind: type[BaseModel], path: list[str]) -> set[str]:

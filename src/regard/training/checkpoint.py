@@ -6,21 +6,22 @@ A checkpoint is a model's folder (settings, tokenizers, `model.safetensors`) wit
 
 from __future__ import annotations
 
+import contextlib
 import json
-import shutil
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from torch import Tensor, nn, optim
 
 from regard.errors import FileFormatError
 from regard.saving import (
     load_tensors,
     read_json,
-    remove_leftovers,
+    remove_folder,
     save_tensors,
     verify_folder,
     write_folder,
@@ -30,6 +31,7 @@ from regard.training.job import Job
 MODEL = "model.safetensors"
 TRAINING = "training.safetensors"
 PROGRESS = "training.json"
+_NEVER = (FileFormatError, OSError)
 
 
 @dataclass
@@ -40,16 +42,21 @@ class Progress:
         step: Steps made.
         epoch: Epochs finished.
         position: Batches of this epoch that were seen.
-        best: The best metric so far, or None.
+        best: The best metric so far, negated where lower is better, or None.
         best_step: The step whose weights gave it.
         waiting: Evaluations since then.
         not_finite: Steps in a row that were not finite.
         skipped: Batches that held nothing to learn.
         rejected: Steps that were not applied because something was not finite.
+        split: Batches that were halved because memory did not suffice.
+        finished: Whether early stopping has ended the training.
         epoch_ends: Steps at which epochs ended.
         sums: What the log averages over the steps since its last line.
+        log_bytes: Size of the log when the checkpoint was saved.
         identity: What must be the same for the run to go on.
     """
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(strict=True, extra="forbid")
 
     step: int = 0
     epoch: int = 0
@@ -60,10 +67,23 @@ class Progress:
     not_finite: int = 0
     skipped: int = 0
     rejected: int = 0
+    split: int = 0
     finished: bool = False
     epoch_ends: list[int] = field(default_factory=list)
     sums: dict[str, float] = field(default_factory=dict)
+    log_bytes: int = 0
     identity: dict[str, Any] = field(default_factory=dict)
+
+    def needs(self, *, select: str, average: int) -> set[int]:
+        """Return the steps whose weights may become the model.
+
+        Args:
+            select: "best", "last" or "average".
+            average: How many epochs are averaged.
+        """
+        if select == "average":
+            return set(self.epoch_ends[-average:])
+        return {self.best_step} if select == "best" and self.best is not None else set()
 
 
 def versions() -> dict[str, str]:
@@ -92,7 +112,7 @@ class Checkpoints:
     def steps(self) -> list[int]:
         """Return the steps that have a checkpoint, in order."""
         found = self.folder.glob("step-*")
-        return sorted(int(p.name[5:]) for p in found if p.name[5:].isdigit())
+        return sorted(int(p.name[5:]) for p in found if p.name[5:].isdecimal())
 
     def save(self, job: Job, optimizer: optim.Optimizer, progress: Progress) -> None:
         """Save a checkpoint whole, or leave everything as it was.
@@ -105,7 +125,6 @@ class Checkpoints:
         Raises:
             EnvironmentFault: The disk is full or cannot be written to.
         """
-        self.folder.mkdir(parents=True, exist_ok=True)
 
         def fill(folder: Path) -> None:
             job.write(folder)
@@ -132,61 +151,87 @@ class Checkpoints:
         """
         folder = self.path(step)
         verify_folder(folder)
+        progress = read_progress(folder)
         load_weights(job.model, folder / MODEL)
         _restore_training(job.model, optimizer, folder / TRAINING)
-        return read_progress(folder)
+        return progress
 
-    def newest(self) -> tuple[int | None, list[str]]:
+    def newest(self) -> tuple[int | None, dict[int, str]]:
         """Find the newest checkpoint that is whole.
 
         Returns:
-            Its step, or None where there is none, and what is wrong with those that are not.
+            Its step, or None where there is none, and what is wrong with later ones.
         """
-        remove_leftovers(self.folder)
-        faults = []
+        faults: dict[int, str] = {}
         for step in reversed(self.steps()):
             try:
                 verify_folder(self.path(step))
             except FileFormatError as error:
-                faults.append(f"checkpoint step {step}: {error.message}")
+                faults[step] = f"checkpoint step {step}: {error.message}"
                 continue
             return step, faults
         return None, faults
 
-    def rotate(self, protected: set[int], keep: int) -> None:
-        """Remove old checkpoints, except the newest and those that are protected.
+    def set_aside(self, step: int) -> Path:
+        """Rename a damaged checkpoint, so that it counts no more but can be looked at.
 
         Args:
-            protected: Steps that are never removed.
-            keep: How many of the newest stay.
+            step: Which one.
+
+        Returns:
+            Where it lies now.
+        """
+        aside = self.folder / f"damaged-{self.path(step).name}"
+        with contextlib.suppress(OSError):
+            if aside.exists():
+                remove_folder(aside)
+            self.path(step).rename(aside)
+        return aside
+
+    def rotate(self, *, keep: int, select: str, average: int) -> None:
+        """Remove old checkpoints, except the newest, their best ones and those that they need.
+
+        A checkpoint needs those whose weights may become the model when training goes on from it:
+        were they removed, falling back to it would lead nowhere.
+
+        Args:
+            keep: How many of the newest stay, at least 1.
+            select: Which weights become the model: "best", "last" or "average".
+            average: How many epochs are averaged.
         """
         steps = self.steps()
-        for step in steps[: -keep or None]:
-            if step not in protected:
-                # Renamed first, so that no one reads a folder that is half removed.
-                doomed = self.folder / f".step-{step:09d}.removed.tmp"
-                shutil.rmtree(doomed, ignore_errors=True)
-                self.path(step).rename(doomed)
-                shutil.rmtree(doomed, ignore_errors=True)
+        kept = set(steps[-keep:])
+        for step in sorted(kept):
+            with contextlib.suppress(*_NEVER):  # a damaged one needs nothing
+                progress = read_progress(self.path(step))
+                kept |= {progress.best_step, *progress.needs(select=select, average=average)}
+        for step in steps:
+            if step not in kept:
+                with contextlib.suppress(OSError):  # it costs room, nothing else
+                    remove_folder(self.path(step))
 
     def averaged(self, steps: list[int]) -> dict[str, Tensor]:
         """Average the weights of some checkpoints, in double precision.
 
         Args:
-            steps: Which ones.
+            steps: Which ones, at least one.
 
         Returns:
             The mean of each floating-point tensor; others are those of the last checkpoint.
+
+        Raises:
+            FileFormatError: One of them is damaged.
         """
-        loaded = [load_tensors(self.path(step) / MODEL) for step in steps]
-        mean: dict[str, Tensor] = {}
-        for name, last in loaded[-1].items():
-            if last.is_floating_point():
-                total = sum((tensors[name].double() for tensors in loaded), torch.zeros(()))
-                mean[name] = (total / len(loaded)).to(last.dtype)
-            else:
-                mean[name] = last
-        return mean
+        totals: dict[str, Tensor] = {}
+        last: dict[str, Tensor] = {}
+        for step in steps:
+            verify_folder(self.path(step))
+            last = load_tensors(self.path(step) / MODEL)
+            for name, tensor in last.items():
+                if tensor.is_floating_point():
+                    totals[name] = totals.get(name, torch.zeros(())) + tensor.double()
+        means = {name: (sum_ / len(steps)).to(last[name].dtype) for name, sum_ in totals.items()}
+        return {**last, **means}
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
@@ -194,31 +239,52 @@ def load_weights(model: nn.Module, path: Path) -> None:
 
     Args:
         model: The model.
-        path: The safetensors file; half precision is widened to that of the model.
+        path: The safetensors file; another precision is turned into that of the model.
 
     Raises:
-        FileFormatError: Names or shapes differ from the model's.
+        FileFormatError: Names, shapes or kinds differ from the model's.
     """
     tensors = load_tensors(path)
     own = model.state_dict()
-    wrong = sorted(set(tensors) ^ set(own)) or [
-        name for name, tensor in tensors.items() if tensor.shape != own[name].shape
+    wrong = [f"{name} is in one of them only" for name in sorted(set(tensors) ^ set(own))]
+    wrong = wrong or [
+        f"{name} is {_kind(tensor)}, not {_kind(own[name])}"
+        for name, tensor in tensors.items()
+        if _kind(tensor) != _kind(own[name])
     ]
     if wrong:
+        more = f", and {len(wrong) - 1} more differ" if len(wrong) > 1 else ""
         raise FileFormatError(
-            f"must hold the weights of this model; {wrong[0]} and {len(wrong) - 1} more differ.",
-            where=str(path),
+            f"must hold the weights of this model; {wrong[0]}{more}.", where=str(path)
         )
     model.load_state_dict(tensors)
 
 
 def read_progress(folder: Path) -> Progress:
-    """Read where a training stood when it saved a checkpoint."""
-    content = read_json(folder / PROGRESS)
+    """Read where a training stood when it saved a checkpoint.
+
+    Args:
+        folder: The checkpoint.
+
+    Returns:
+        Where it stood.
+
+    Raises:
+        FileFormatError: The file is missing or is not of this version.
+    """
+    path = Path(folder) / PROGRESS
     try:
-        return Progress(**content)
-    except TypeError:
-        raise FileFormatError("is not of this version.", where=str(folder / PROGRESS)) from None
+        # As JSON again: from objects, a strict check takes dataclasses only.
+        return TypeAdapter(Progress).validate_json(json.dumps(read_json(path)))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = ".".join(str(part) for part in first["loc"]) or "it"
+        raise FileFormatError(f"{name[:80]} is not of this version.", where=str(path)) from None
+
+
+def _kind(tensor: Tensor) -> str:
+    sort = "real" if tensor.is_floating_point() else str(tensor.dtype).removeprefix("torch.")
+    return f"{sort} {list(tensor.shape)}"
 
 
 def _write_progress(folder: Path, progress: Progress) -> None:
@@ -240,14 +306,17 @@ def _training_tensors(model: nn.Module, optimizer: optim.Optimizer) -> dict[str,
 def _restore_training(model: nn.Module, optimizer: optim.Optimizer, path: Path) -> None:
     tensors = load_tensors(path)
     parameters = dict(model.named_parameters())
+    if "random.cpu" not in tensors:
+        raise FileFormatError("must hold the random state; it does not.", where=str(path))
+    optimizer.state.clear()
     for name, tensor in tensors.items():
         if name.startswith("optimizer."):
-            parameter, _, key = name.removeprefix("optimizer.").rpartition(".")
-            if parameter not in parameters:
-                raise FileFormatError(f"{parameter} is not in the model.", where=str(path))
-            device = "cpu" if key == "step" else parameters[parameter].device
-            optimizer.state[parameters[parameter]][key] = tensor.to(device)
+            owner, _, key = name.removeprefix("optimizer.").rpartition(".")
+            if owner not in parameters:
+                raise FileFormatError(f"{owner} is not in the model.", where=str(path))
+            # The step too: a fused optimizer counts on the device.
+            optimizer.state[parameters[owner]][key] = tensor.to(parameters[owner].device)
     torch.set_rng_state(tensors["random.cpu"])
-    cuda = [name for name in tensors if name.startswith("random.cuda.")]
-    if cuda and torch.cuda.is_available():  # pragma: no cover - no such device in the tests
-        torch.cuda.set_rng_state_all([tensors[name] for name in sorted(cuda)])
+    for place in range(torch.cuda.device_count()):  # pragma: no cover - no such device in the tests
+        if f"random.cuda.{place}" in tensors:
+            torch.cuda.set_rng_state(tensors[f"random.cuda.{place}"], place)

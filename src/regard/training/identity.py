@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from regard.errors import ResumeError
 
 
 def compare(before: dict[str, Any], now: dict[str, Any], *, allowed: tuple[str, ...]) -> None:
-    """Compare two identities, field by field.
+    """Compare two identities, field by field, as JSON knows them (a tuple is a list there).
 
     Args:
         before: That of the checkpoint.
@@ -18,7 +19,7 @@ def compare(before: dict[str, Any], now: dict[str, Any], *, allowed: tuple[str, 
     Raises:
         ResumeError: Something else differs; the message shows what.
     """
-    old, new = _flat(before), _flat(now)
+    old, new = _flat(before), _flat(json.loads(json.dumps(now)))
     changed = [
         f"{name} was {old.get(name)!r}, is {new.get(name)!r}"
         for name in sorted(old.keys() | new.keys())

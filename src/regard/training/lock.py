@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import socket
@@ -11,11 +12,6 @@ from types import TracebackType
 from typing import Any
 
 from regard.errors import EnvironmentFault, RunLockedError
-
-try:
-    import fcntl
-except ImportError:  # pragma: no cover - Windows
-    fcntl = None  # type: ignore[assignment]
 
 LOCK = "lock.json"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -103,8 +99,6 @@ class RunLock:
 
 def _lock(descriptor: int) -> bool | None:
     """Ask for the lock: granted or refused, or None where the filesystem has no locks."""
-    if fcntl is None:
-        return None
     try:
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):
@@ -124,9 +118,10 @@ def _holder(raw: bytes) -> dict[str, Any] | None:
 
 def _may_run(holder: dict[str, Any], *, certain: bool) -> bool:
     """Tell whether a holder may still run; `certain` where its lock on this machine is gone."""
-    if holder["boot"] == _boot():
+    boot, host = _boot(), socket.gethostname()
+    if holder["boot"] == boot if boot else holder["host"] == host:
         return not certain and holder["pid"] != os.getpid() and _runs(holder["pid"])
-    return bool(holder["host"] != socket.gethostname())  # else this machine was restarted
+    return bool(holder["host"] != host)  # else this machine was restarted
 
 
 def _boot() -> str:

@@ -5,34 +5,37 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import signal
-from collections.abc import Mapping
+import time
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import torch
 
-from regard.errors import (
-    DivergedError,
-    EnvironmentFault,
-    Interrupted,
-    ResumeError,
-    UserError,
+from regard.errors import DivergedError, EnvironmentFault, Interrupted, UserError
+from regard.saving import (
+    check_writable,
+    remove_leftovers,
+    save_tensors,
+    verify_folder,
+    write_file,
+    write_folder,
 )
-from regard.saving import save_tensors, write_file, write_folder
 from regard.training.checkpoint import MODEL, Checkpoints, Progress, load_weights, versions
-from regard.training.identity import compare
 from regard.training.job import Job
 from regard.training.lock import RunLock
 from regard.training.log import Log
+from regard.training.resume import MODEL_FOLDER, check_new, resume
 from regard.training.schedule import factor
 from regard.training.settings import TrainingSettings
 from regard.training.signals import SignalWatch, StopRequested
-from regard.training.steps import Stepper
+from regard.training.steps import Stepper, is_out_of_memory
 
 RUN = "run.json"
 _MAX_FAILED_SAVES = 3
+_GRACE = 0.5  # seconds; a signal to all processes may reach a worker before this one
+_NOTHING = object()
 
 
 class Outcome(NamedTuple):
@@ -92,9 +95,16 @@ def train(
         Interrupted: A signal came; a checkpoint was saved.
     """
     with RunLock(options.folder), SignalWatch() as watch:
-        if notes is not None:
-            write_file(options.folder / RUN, json.dumps(notes, indent=1, sort_keys=True) + "\n")
-        return _Run(job, settings, options, watch).go()
+        try:
+            return _Run(job, settings, options, watch).go(notes)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise EnvironmentFault(
+                "must suffice for the model, its evaluation and its checkpoints; it did not. "
+                "Lower batch_tokens or the model's sizes.",
+                where="memory",
+            ) from error
 
 
 class _Run:
@@ -111,40 +121,51 @@ class _Run:
         self.progress = Progress(identity=job.identity)
         self.failed_saves = 0
 
-    def go(self) -> Outcome:
-        faults = self._restore()
-        with Log(self.folder, step=self.progress.step, quiet=self.options.quiet) as self.log:
-            for fault in faults:
-                self.log.say(f"{fault} An earlier checkpoint is used.")
+    def go(self, notes: Mapping[str, Any] | None) -> Outcome:
+        if not self.total:
+            raise UserError("training data must give at least one batch; got 0. Add examples.")
+        notices = self._begin()
+        if notes is not None:
+            write_file(self.folder / RUN, json.dumps(notes, indent=1, sort_keys=True) + "\n")
+        size, quiet = self.progress.log_bytes, self.options.quiet
+        with Log(self.folder, size=size, quiet=quiet) as self.log:
+            for notice in notices:
+                self.log.say(notice)
             try:
                 self._epochs()
             except StopRequested:
+                self._save_and_stop()
+            try:
+                return self._finish()
+            except StopRequested:  # every epoch is saved, and the weights are now the chosen ones
                 raise self._interrupted() from None
-            return self._finish()
 
-    def _restore(self) -> list[str]:
-        existing = self.checkpoints.steps()
-        if not self.options.resume:
-            if existing:
-                raise UserError(
-                    f"holds a run of {existing[-1]} steps. Add --resume, or choose another folder.",
-                    where=str(self.folder),
-                )
+    def _begin(self) -> list[str]:
+        folder, options = self.folder, self.options
+        remove_leftovers(folder)
+        remove_leftovers(self.checkpoints.folder)
+        if not options.resume:
+            check_new(folder)
+        check_writable(self.checkpoints.folder)
+        if not options.resume:
             return []
-        step, faults = self.checkpoints.newest()
-        if step is None:
-            if faults:
-                raise ResumeError(f"no checkpoint is whole; {faults[0]}", where=str(self.folder))
+        resumed = resume(
+            folder,
+            self.job,
+            self.stepper.optimizer,
+            settings=self.settings,
+            allowed=options.allow_change,
+        )
+        if resumed is None:
             return []
-        self.progress = self.checkpoints.restore(step, self.job, self.stepper.optimizer)
-        compare(self.progress.identity, self.job.identity, allowed=self.options.allow_change)
-        self.progress.identity = self.job.identity
-        return faults
+        self.progress = resumed.progress
+        return resumed.notices
 
     def _epochs(self) -> None:
         progress, settings = self.progress, self.settings
         while progress.epoch < settings.epochs and not progress.finished:
             self._epoch(progress.epoch)
+            best = progress.best, progress.best_step
             last = progress.epoch + 1 == settings.epochs
             if last or (progress.epoch + 1) % settings.evaluate_epochs == 0:
                 self._evaluate()
@@ -152,8 +173,16 @@ class _Run:
             progress.position = 0
             progress.epoch_ends.append(progress.step)
             progress.finished = 0 < settings.patience <= progress.waiting
-            self._save()
+            if not self._save() and not self.checkpoints.path(progress.step).exists():
+                self._forget(best)
             self.watch.poll()
+
+    def _forget(self, best: tuple[float | None, int]) -> None:
+        """Leave out weights that could not be saved: they cannot become the model."""
+        progress = self.progress
+        progress.epoch_ends.pop()
+        if progress.best_step == progress.step:
+            progress.best, progress.best_step = best
 
     def _epoch(self, epoch: int) -> None:
         progress, steps = self.progress, self.job.steps(epoch)
@@ -161,14 +190,30 @@ class _Run:
             return
         self.job.model.train()
         with contextlib.closing(self.job.batches(epoch, progress.position)) as batches:
-            for batch in batches:
+            for batch in self._awaited(batches):
                 self._step(batch)
                 progress.position += 1
                 self.log.show(epoch, progress.position, steps, self._mean("loss"))
+                if progress.position == steps:
+                    self._log_training()  # before a checkpoint at this step, which holds it then
                 if progress.step % self.settings.checkpoint_steps == 0:
                     self._save()
                 self.watch.poll()
-        self._log_training()
+
+    def _awaited(self, batches: Generator[Any, None, None]) -> Generator[Any, None, None]:
+        """Wait for batches so that a signal ends the waiting; the place in the data is kept."""
+        while True:
+            try:
+                with self.watch.waiting():
+                    batch = next(batches, _NOTHING)
+            except EnvironmentFault:
+                with self.watch.waiting():
+                    time.sleep(_GRACE)
+                raise
+            self.watch.leave_children_alone()
+            if batch is _NOTHING:
+                return
+            yield batch
 
     def _step(self, batch: Any) -> None:
         progress = self.progress
@@ -183,6 +228,7 @@ class _Run:
         if made is None:
             progress.skipped += 1
             return
+        progress.split += made.split
         if not made.finite:
             self._not_finite(batch, made.sums)
             return
@@ -196,7 +242,10 @@ class _Run:
         progress.rejected += 1
         examples = self.job.describe(batch)
         self.log.write("not_finite", step=progress.step, loss=sums.get("loss"), examples=examples)
-        self.log.say(f"step {progress.step}: loss or gradient is not finite; not applied.")
+        self.log.say(
+            f"step {progress.step}: loss or gradient is not finite; not applied. The batch holds "
+            f"{examples}."
+        )
         if progress.not_finite >= self.settings.max_nan:
             raise DivergedError(
                 f"loss and gradients must be finite; {progress.not_finite} steps in a row were "
@@ -206,29 +255,40 @@ class _Run:
 
     def _evaluate(self) -> None:
         progress = self.progress
+        self._require_finite()
         metrics = self._measured()
-        metric = metrics[self.job.metric]
-        value = (
-            -math.inf if math.isnan(metric) else metric * (1 if self.job.higher_is_better else -1)
-        )
+        value = self._compared(metrics)
         if math.isfinite(value) and (progress.best is None or value > progress.best):
             progress.best, progress.best_step, progress.waiting = value, progress.step, 0
         else:
             progress.waiting += 1
-        shown = "  ".join(f"{name} {number:.4g}" for name, number in metrics.items())
         mark = "  (best so far)" if progress.best_step == progress.step else ""
         self.log.write("evaluation", step=progress.step, epoch=progress.epoch + 1, **metrics)
-        self.log.say(f"epoch {progress.epoch + 1}  step {progress.step}  {shown}{mark}")
+        self.log.say(f"epoch {progress.epoch + 1}  step {progress.step}  {_shown(metrics)}{mark}")
+
+    def _compared(self, metrics: dict[str, float]) -> float:
+        """Return the metric so that higher is better and NaN is the worst."""
+        name = self.job.metric
+        if name not in metrics:
+            raise UserError(f"metric must be one of {', '.join(sorted(metrics))}; got {name!r}.")
+        value = metrics[name] if self.job.higher_is_better else -metrics[name]
+        return -math.inf if math.isnan(value) else value
 
     def _measured(self) -> dict[str, float]:
         """Evaluate without touching the random state of the training."""
-        state = torch.get_rng_state()
         self.job.model.eval()
-        try:
-            with torch.no_grad():
-                return self.job.evaluate(self.watch.poll)
-        finally:
-            torch.set_rng_state(state)
+        devices = range(torch.cuda.device_count())
+        with torch.random.fork_rng(devices), torch.no_grad():
+            return self.job.evaluate(self.watch.poll)
+
+    def _require_finite(self) -> None:
+        for name, parameter in self.job.model.named_parameters():
+            if not bool(torch.isfinite(parameter).all()):
+                raise DivergedError(
+                    f"weights must be finite; {name} is not. Lower learning_rate; checkpoints "
+                    "of earlier steps are as they were.",
+                    where=f"step {self.progress.step}",
+                )
 
     def _mean(self, name: str) -> float | None:
         count = self.progress.sums.get("count", 0.0)
@@ -243,50 +303,75 @@ class _Run:
             epoch=progress.epoch + 1,
             skipped=progress.skipped,
             rejected=progress.rejected,
+            split=progress.split,
             **means,
         )
         progress.sums = {}
 
-    def _save(self) -> None:
+    def _save(self) -> bool:
         """Save a checkpoint; a full disk does not end the training at once."""
+        self._require_finite()
+        self.progress.log_bytes = self.log.size
         try:
             self.checkpoints.save(self.job, self.stepper.optimizer, self.progress)
         except EnvironmentFault as fault:
             self.failed_saves += 1
-            self.log.say(f"checkpoint not saved: {fault}")
+            self.log.say(f"checkpoint not saved, the training goes on: {fault}")
             if self.failed_saves >= _MAX_FAILED_SAVES:
-                raise
-            return
+                raise EnvironmentFault(
+                    f"{fault.message} {self.failed_saves} checkpoints in a row could not be "
+                    "saved. Make room, then go on with --resume.",
+                    where=fault.where,
+                ) from fault
+            return False
         self.failed_saves = 0
-        self.checkpoints.rotate(self._protected(), self.settings.keep)
+        own = self.settings
+        self.checkpoints.rotate(keep=own.keep, select=own.select, average=own.average)
+        return True
 
-    def _protected(self) -> set[int]:
-        steps = {self.progress.best_step}
-        if self.settings.select == "average":
-            steps.update(self.progress.epoch_ends[-self.settings.average :])
-        return steps
+    def _save_and_stop(self) -> NoReturn:
+        if not self._save():
+            raise EnvironmentFault(
+                f"stopped at step {self.progress.step}, which could not be saved. Make room, then "
+                "go on with --resume.",
+                where=str(self.checkpoints.folder),
+            )
+        raise self._interrupted()
 
     def _interrupted(self) -> Interrupted:
-        self._save()
-        number = signal.SIGTERM if self.watch.received == signal.SIGUSR1 else self.watch.received
+        steps = self.checkpoints.steps()
+        saved = f"step {steps[-1]} is saved" if steps else "nothing is saved"
         return Interrupted(
-            f"stopped at step {self.progress.step}, saved. Go on with --resume.",
-            signal_number=int(number or signal.SIGTERM),
+            f"stopped by a signal; {saved}. Go on with --resume.",
+            signal_number=self.watch.exit_signal,
         )
 
     def _finish(self) -> Outcome:
-        progress, model = self.progress, self.job.model
-        if self.settings.select == "average":
-            steps = progress.epoch_ends[-self.settings.average :]
-            model.load_state_dict(self.checkpoints.averaged(steps))
-        elif self.settings.select == "best" and progress.best is not None:
-            load_weights(model, self.checkpoints.path(progress.best_step) / MODEL)
+        progress = self.progress
+        self._choose_weights()
+        self._require_finite()
         metrics = self._measured()
-        target = self.folder / "model"
+        target = self.folder / MODEL_FOLDER
         write_folder(target, self._fill_model, versions=versions(), overwrite=True)
         self.log.write("finished", step=progress.step, **metrics)
         return Outcome(target, progress.step, metrics)
 
+    def _choose_weights(self) -> None:
+        progress, select = self.progress, self.settings.select
+        chosen = progress.needs(select=select, average=self.settings.average)
+        if select == "average" and chosen:
+            self.job.model.load_state_dict(self.checkpoints.averaged(sorted(chosen)))
+        elif select == "best" and chosen:
+            folder = self.checkpoints.path(progress.best_step)
+            verify_folder(folder)
+            load_weights(self.job.model, folder / MODEL)
+        elif select != "last":
+            self.log.say("no evaluation was finite or saved; the last weights become the model.")
+
     def _fill_model(self, folder: Path) -> None:
         self.job.write(folder)
         save_tensors(folder / MODEL, self.job.model.state_dict())
+
+
+def _shown(metrics: Mapping[str, float]) -> str:
+    return "  ".join(f"{name} {number:.4g}" for name, number in metrics.items())

@@ -14,9 +14,16 @@ from regard.training.settings import TrainingSettings
 
 
 class Made(NamedTuple):
-    """What a step gave: whether it was finite (and applied), and sums for the log."""
+    """What a step gave.
+
+    Args:
+        finite: Whether loss and gradient were finite, and so the step was applied.
+        split: Whether the batch was halved because memory did not suffice.
+        sums: Sums for the log.
+    """
 
     finite: bool
+    split: bool
     sums: dict[str, float]
 
 
@@ -57,36 +64,39 @@ class Stepper:
         if size == 0:
             return None
         self.optimizer.zero_grad(set_to_none=True)
-        sums = self._gradient(batch, size)
+        sums, split = self._gradient(batch, size)
         norm = self._norm()
         finite = math.isfinite(sums["loss"]) and math.isfinite(norm)
         if finite:
             for group in self.optimizer.param_groups:
                 group["lr"] = rate
             self.optimizer.step()
-        return Made(finite, {**sums, "count": float(size)})
+        return Made(finite, split, {**sums, "count": float(size)})
 
-    def _gradient(self, batch: Any, size: int) -> dict[str, float]:
+    def _gradient(self, batch: Any, size: int) -> tuple[dict[str, float], bool]:
         try:
-            return self._backward(batch, size)
+            return self._backward(batch, size), False
         except (RuntimeError, MemoryError) as error:
-            if not _out_of_memory(error):
+            if not is_out_of_memory(error):
                 raise
             halves = self.job.split(batch)
             if halves is None:
                 raise self._too_large(batch) from error
+        # Outside of the handler, which keeps alive what the failed attempt had allocated.
         self.optimizer.zero_grad(set_to_none=True)
-        sums: dict[str, float] = {"split": 1.0}
+        sums: dict[str, float] = {}
         for half in halves:
-            try:
-                part = self._backward(half, size)
-            except (RuntimeError, MemoryError) as error:
-                if not _out_of_memory(error):
-                    raise
-                raise self._too_large(half) from error
-            for name, value in part.items():
+            for name, value in self._half(half, size).items():
                 sums[name] = sums.get(name, 0.0) + value
-        return sums
+        return sums, True
+
+    def _half(self, half: Any, size: int) -> dict[str, float]:
+        try:
+            return self._backward(half, size)
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            raise self._too_large(half) from error
 
     def _backward(self, batch: Any, size: int) -> dict[str, float]:
         device = next(self.job.model.parameters()).device.type
@@ -112,7 +122,8 @@ class Stepper:
         )
 
 
-def _out_of_memory(error: BaseException) -> bool:
+def is_out_of_memory(error: BaseException) -> bool:
+    """Tell whether an error says that memory did not suffice, on the CPU or on a device."""
     if isinstance(error, MemoryError | torch.OutOfMemoryError):
         return True
     return "allocate memory" in str(error) or "out of memory" in str(error)
