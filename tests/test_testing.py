@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard import testing
-from regard.attention import Attention, MultiHead, Traits, functional
+from regard.attention import Attention, MultiHead, Score, Traits, functional
 from regard.errors import MechanismError
 from regard.testing import CHECKS, check_attention
 
@@ -391,6 +391,29 @@ def test_a_mistyped_check_is_named():
 
 def test_public_names_exist():
     assert all(hasattr(testing, name) for name in testing.__all__)
+
+
+class Fading(Score):
+    """A stateful score: the dot product, less what a key has had so far."""
+
+    traits = Traits(stateful=True)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query_dim = self.key_dim = None
+
+    def prepare(self, key):
+        return key
+
+    def forward(self, query, prepared_key, state=None):
+        scores = functional.dot_scores(query, prepared_key)
+        return scores if state is None else scores - state.total
+
+
+@pytest.mark.parametrize("attention", [Attention(Fading()), MultiHead(2, 8, score=Fading())])
+def test_stateful_mechanisms_are_examined_step_by_step(attention):
+    report = check_attention(attention, dtypes=(torch.float32, torch.bfloat16))
+    assert "queries_are_independent" in report.skipped
 
 
 @pytest.mark.compiled

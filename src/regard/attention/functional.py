@@ -92,7 +92,7 @@ def masked_softmax(
         if mask is None:
             return scores.softmax(dim=-1)
         # A row of -inf alone would give NaN: it gets zeros to work on, then zero weights.
-        fill = scores.new_tensor(-torch.inf).where(mask.any(dim=-1, keepdim=True), 0.0)
+        fill = scores.new_full((), -torch.inf).where(mask.any(dim=-1, keepdim=True), 0.0)
         return scores.where(mask, fill).softmax(dim=-1).masked_fill(~mask, 0.0)
 
 

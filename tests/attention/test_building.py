@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from regard.attention import SCORES, SELECTIONS, Additive, Attention, Dot, Softmax
+from regard.attention.building import build_score, build_selection, checked_dropout
+from regard.errors import MechanismError
+
+NO_SIZES: dict[str, int | None] = {"query_dim": None, "key_dim": None, "hidden_dim": None}
+
+
+def test_parts_are_found_by_name_or_taken_as_they_are():
+    score = Dot()
+    assert build_score(score, NO_SIZES) is score
+    built = build_score("additive", {"query_dim": 4, "key_dim": 3, "hidden_dim": 5})
+    assert isinstance(built, Additive)
+    assert (built.query_dim, built.key_dim, built.hidden_dim) == (4, 3, 5)
+    assert isinstance(build_selection("softmax"), Softmax)
+    selection = Softmax(0.5)
+    assert build_selection(selection) is selection
+
+
+def test_mistyped_names_get_a_suggestion():
+    with pytest.raises(MechanismError, match=r"got 'aditive': did you mean 'additive'\?"):
+        Attention("aditive")
+    with pytest.raises(MechanismError, match=r"got 'softmx': did you mean 'softmax'\?"):
+        Attention("dot", "softmx")
+    with pytest.raises(MechanismError, match="use one of: additive, bilinear"):
+        Attention("zzz")
+
+
+@pytest.mark.usefixtures("without_shapes")
+def test_a_class_instead_of_a_part_is_told():
+    with pytest.raises(MechanismError, match=r"score must be a Score or the name.*got <class"):
+        Attention(Dot)
+    with pytest.raises(MechanismError, match=r"selection must be a Selection or.*got <class"):
+        Attention("dot", Softmax)
+
+
+def test_missing_and_surplus_sizes_are_listed():
+    with pytest.raises(MechanismError) as caught:
+        Attention("additive", query_dim=4)
+    assert str(caught.value) == (
+        "sizes must be those of 'additive': query_dim, key_dim, hidden_dim; got query_dim=4. "
+        "Missing: key_dim, hidden_dim; too many: none."
+    )
+    with pytest.raises(MechanismError, match="Missing: none; too many: hidden_dim"):
+        Attention("dot", hidden_dim=5)
+    with pytest.raises(
+        MechanismError, match="must be left out where the score is built; got key_dim=3"
+    ):
+        Attention(Dot(), key_dim=3)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, 2.0, float("nan")])
+def test_dropouts_that_are_none_are_refused(dropout):
+    with pytest.raises(MechanismError, match=rf"dropout must lie in \[0, 1\); got {dropout}"):
+        Attention("dot", dropout=dropout)
+    assert checked_dropout(0.0) == 0.0
+
+
+def test_the_registries_name_classes():
+    for registry in (SCORES, SELECTIONS):
+        assert all(isinstance(part, type) for part in registry.values())
+
+
+def test_masks_of_numbers_reach_no_arithmetic():
+    attention = Attention("dot")
+    key = torch.ones(2, 3, 4)
+    for mask in (torch.ones(2, 3), torch.ones(2, 3, dtype=torch.long)):
+        with pytest.raises((ValueError, TypeError)):
+            attention(torch.ones(2, 4), key, mask=mask)
