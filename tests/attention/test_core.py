@@ -256,10 +256,11 @@ def test_prepared_keys_come_back_as_they_were_made():
         heads(query, attention.prepare(key))
 
 
+@pytest.mark.usefixtures("without_shapes")
 def test_per_query_masks_go_to_the_call():
     attention, key = attention_of(), torch.zeros(2, 5, 4)
     mask = torch.ones(2, 3, 5, dtype=torch.bool)
-    with pytest.raises((MaskError, TypeError), match=r"2, ?3, ?5"):
+    with pytest.raises(MaskError, match=r"got \(2, 3, 5\). Give a per-query mask to the call"):
         attention.prepare(key, mask=mask)
     prepared = attention.prepare(key, mask=masks.lengths(torch.tensor([2, 5])))
     weights = attention(torch.zeros(2, 3, 4), prepared, mask=masks.causal(3, 5)).weights
