@@ -287,7 +287,7 @@ def test_every_check_runs_alone_and_says_what_it_demands(name):
     assert report.passed == (name,)
     meaning = CHECKS[name].meaning
     assert meaning.endswith(".")
-    assert len(meaning) <= 100
+    assert len(meaning) <= 80
 
 
 def test_a_failure_lists_every_failed_check_with_its_reason():

@@ -145,7 +145,7 @@ def with_queries_axis(name: str, query_dim: int | None, query: Tensor) -> tuple[
 
 
 def check_pair(name: str, score: Score | None, query: Tensor, prepared: Prepared) -> None:
-    """Check that queries and prepared keys go together; a score of heads sees to its own sizes."""
+    """Check that queries and prepared keys go together; None checks no sizes."""
     if query.shape[0] != prepared.broken.shape[0]:
         raise ShapeError(
             f"query and key must have one batch size for {name}; got {query.shape[0]} and "
@@ -161,7 +161,7 @@ def check_pair(name: str, score: Score | None, query: Tensor, prepared: Prepared
 def check_state(
     mechanism: Mechanism, query: Tensor, prepared: Prepared, state: State | None
 ) -> None:
-    """Check that a stateful mechanism goes step by step, and that the state fits this step."""
+    """Check that a stateful mechanism goes step by step, with a state that fits."""
     if not mechanism.traits.stateful:
         return
     queries = query.shape[1]

@@ -41,10 +41,10 @@ __all__ = ["Attended", "Attention", "Prepared", "State", "Traits", "unroll"]
 
 
 class Attention(Mechanism):
-    """The attention model: context `c` and items `y_j` in, weights `s_j` and `z = Σ s_j y_j` out.
+    """The attention model: context `c` and items `y_j` in, `z = Σ s_j y_j` out.
 
     The context is the query, the items are the keys and, unless they are given apart, the
-    values. Queries are read independently of each other.
+    values; the weights are `s_j`. Queries are read independently of each other.
 
     Args:
         score: How relevance is scored: a part, or its name in `SCORES`.

@@ -78,7 +78,7 @@ def window(
     after: int = 0,
     device: torch.device | str | None = None,
 ) -> Bool[Tensor, "1 queries keys"]:
-    """Allow every query the keys from `before` places before its own to `after` behind it.
+    """Allow every query the keys from `before` its own place to `after` it.
 
     Args:
         queries: How many queries there are.
@@ -108,7 +108,7 @@ def window(
 
 
 def from_key_padding_mask(mask: Bool[Tensor, "batch keys"]) -> Bool[Tensor, "batch keys"]:
-    """Turn PyTorch's key padding mask (True = ignore) into regard's (True = may attend).
+    """Turn a key padding mask (True = ignore) into a mask (True = may attend).
 
     Args:
         mask: True where a key is padding, as `nn.MultiheadAttention` takes it.
@@ -130,7 +130,7 @@ def from_key_padding_mask(mask: Bool[Tensor, "batch keys"]) -> Bool[Tensor, "bat
 def checked(
     mask: Tensor, *, batch: int, keys: int, queries: int | None = None, heads: int | None = None
 ) -> Bool[Tensor, "..."]:
-    """Check a mask against the sizes it is meant for, and give it an axis for the queries.
+    """Check a mask against the sizes it is meant for, and give it its axes.
 
     Args:
         mask: A mask of 2, 3 or, where there are heads, 4 axes.

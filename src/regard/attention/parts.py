@@ -165,7 +165,7 @@ class Attended(NamedTuple):
 
 
 class Selected(NamedTuple):
-    """What a selection makes of scores: weights, what they were chosen from, and how likely."""
+    """Weights made of scores, what they were chosen from, and how likely they were."""
 
     weights: Float[Tensor, "*lead queries keys"]
     distribution: Float[Tensor, "*lead queries keys"]
@@ -225,7 +225,7 @@ class Selection(nn.Module, abc.ABC):
 
 
 class Mechanism(nn.Module):
-    """A score and a selection, and how they are used: what `Attention` and `MultiHead` share.
+    """A score and a selection: what `Attention` and `MultiHead` share.
 
     Args:
         score: How relevance is scored.

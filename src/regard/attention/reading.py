@@ -181,7 +181,9 @@ def allowed_pairs(
 
 
 def check_finite(model: nn.Module, enabled: bool = True) -> None:
-    """Let every attention in a model check its scores, and name itself when they are not finite.
+    """Let every attention in a model check that its scores are finite.
+
+    One that finds NaN or infinity raises an error with its own name.
 
     Args:
         model: Any model.

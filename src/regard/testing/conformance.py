@@ -62,7 +62,7 @@ def check_attention(
     checks: Collection[str] | None = None,
     raises: bool = True,
 ) -> Report:
-    """Examine an attention of any make: yours, PyTorch's behind a few lines, or regard's.
+    """Examine an attention of any make: yours, PyTorch's, or regard's.
 
     It is called as `attention(query, key, value, *, mask)` with `query (batch, queries,
     query_dim)`, keys and values `(batch, keys, dim)`, and a bool mask, True = may attend, of

@@ -20,7 +20,7 @@ from regard.testing.subject import (
 
 
 def single_queries_need_no_axis(subject: Subject) -> None:
-    """A query `(batch, query_dim)` gives what a queries axis of one gives, without that axis."""
+    """A query `(batch, query_dim)` gives what one with a queries axis of 1 gives."""
     inputs, mask = subject.inputs(queries=1), subject.key_mask()
     expected = subject.read(inputs, mask)
     read = subject.read(inputs._replace(query=inputs.query[:, 0]), mask)
@@ -75,7 +75,7 @@ def masks_of_numbers_are_refused(subject: Subject) -> None:
 
 
 def misshapen_masks_are_refused(subject: Subject) -> None:
-    """A mask that is transposed or of a wrong size raises an error; nothing is broadcast."""
+    """A mask that is transposed or of a wrong size raises an error."""
     mask, full = subject.key_mask(), subject.query_mask()
     wrong = {
         "transposed": mask.t(),

@@ -58,7 +58,7 @@ def empty_rows_leave_other_rows(subject: Subject) -> None:
 
 
 def empty_queries_give_zeros(subject: Subject) -> None:
-    """One query that may attend to nothing gets zeros, among others that get what they got."""
+    """A query that may attend to nothing gets zeros and leaves the others alone."""
     inputs, mask = subject.inputs(), subject.query_mask()
     whole = subject.read(inputs, mask)
     mask = mask.clone()
@@ -71,7 +71,7 @@ def empty_queries_give_zeros(subject: Subject) -> None:
 
 
 def broken_items_under_the_mask_change_no_result(subject: Subject) -> None:
-    """NaN and infinity in keys and values that no query may attend to change no result."""
+    """NaN and infinity under the mask change no result."""
     inputs, mask = subject.inputs(), subject.key_mask()
     expected = subject.read(inputs, mask)
     for number in BROKEN:

@@ -59,7 +59,7 @@ def float64_stays_float64(subject: Subject) -> None:
 
 
 def half_precision_is_finite(subject: Subject) -> None:
-    """In float16 and bfloat16, scores of ±1e4 give finite weights that are still shares."""
+    """In half precision, scores of ±1e4 give finite weights that are shares."""
     for dtype in (torch.float16, torch.bfloat16):
         half = subject.copied(dtype)
         for sign in (-1.0, 1.0):
@@ -106,7 +106,7 @@ def autocast_agrees(subject: Subject) -> None:
 
 
 def compiled_agrees(subject: Subject) -> None:
-    """What `torch.compile` makes of it gives the same; slow, and not among the default checks."""
+    """What `torch.compile` makes of it gives the same (slow: run only by name)."""
     module = subject.module()
     torch.compiler.reset()
     # This backend traces as all do and needs no compiler on the machine.

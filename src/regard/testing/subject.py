@@ -15,7 +15,7 @@ from regard.errors import MechanismError
 
 
 class CheckFailed(AssertionError):
-    """An attention does not do what a check demands; the message says where it departs."""
+    """An attention does not do what a check demands; the message says where."""
 
 
 class NotApplicable(Exception):
@@ -23,7 +23,7 @@ class NotApplicable(Exception):
 
 
 class Inputs(NamedTuple):
-    """What an attention is given: `(batch, queries, dim)` and twice `(batch, keys, dim)`."""
+    """What an attention is given, batch first and sizes last."""
 
     query: Tensor
     key: Tensor
@@ -46,7 +46,7 @@ class Inputs(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What came back: context `(batch, queries, dim)` and weights, with or without heads."""
+    """What came back: a context, and weights with or without heads."""
 
     context: Tensor
     weights: Tensor

@@ -38,7 +38,7 @@ def _require_sums(weights: Tensor, what: str, *, tolerance: float | None = None)
 
 
 def shapes_and_types_are_right(subject: Subject) -> None:
-    """Context and weights have the axes of queries and keys, and the type of the values."""
+    """Contexts and weights have the right axes, and contexts the right type."""
     inputs = subject.inputs()
     read = subject.read(inputs)
     lead, keys = tuple(inputs.query.shape[:2]), inputs.key.shape[1]
@@ -71,7 +71,7 @@ def weights_are_shares(subject: Subject) -> None:
 
 
 def masked_weights_are_zero(subject: Subject) -> None:
-    """A key that may not be attended to gets exactly zero, and some other key does not."""
+    """A key that may not be attended to gets exactly zero, some other does not."""
     inputs = subject.inputs()
     for what, mask in _masks(subject)[1:]:
         if mask is None:
