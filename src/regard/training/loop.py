@@ -78,6 +78,9 @@ def train(
 ) -> Outcome:
     """Train a model, stop when asked to, and go on as if nothing had happened.
 
+    A new run draws from PyTorch's global random state as it is: seed it before the model is built,
+    as `settings.seed` says, and the same call gives the same model.
+
     Args:
         job: What is trained, and on what.
         settings: How.
