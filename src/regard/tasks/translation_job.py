@@ -124,7 +124,12 @@ class TranslationJob:
         """Load the batches of an epoch from a place on."""
         workers = self.settings.training.workers
         yield from loader(
-            self.data, self._plan(epoch), start=start, workers=workers, collate=collate
+            self.data,
+            self._plan(epoch),
+            start=start,
+            workers=workers,
+            collate=collate,
+            timeout=300,  # seconds; a worker that says nothing for so long hangs
         )
 
     def size(self, batch: Batch) -> int:
