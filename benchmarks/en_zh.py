@@ -37,6 +37,7 @@ TRANSFORMER = [
     "training.warmup_steps=1000",
 ]
 SYSTEMS: dict[str, list[str]] = {
+    "bundled": ["training.epochs=12"],
     "attention": [],
     "mean": ["model.decoder.attention=uniform"],
     "fixed": ["model.decoder.attention=none"],
@@ -148,7 +149,7 @@ def comparisons(
     for name in written:
         system, _, seed = name.rpartition("-")
         ours = written.get(f"attention-{seed}")
-        if system != "attention" and ours is not None:
+        if system not in ("attention", "bundled") and ours is not None:
             difference, p = bootstrap(ours["beam 5"], written[name]["beam 5"], references)
             key = f"attention-{seed} against {name}"
             result[key] = {"bleu difference": round(difference, 2), "p": p}

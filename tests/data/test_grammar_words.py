@@ -54,6 +54,10 @@ def test_every_word_stands_once() -> None:
 
 
 def test_only_chinese_characters() -> None:
-    texts = [*PEOPLE.values(), *(v.chinese for v in VERBS), *(c for _, c in (*ADVERBS, *PLACES, *PREPOSITIONS))]
+    texts = [
+        *PEOPLE.values(),
+        *(v.chinese for v in VERBS),
+        *(c for _, c in (*ADVERBS, *PLACES, *PREPOSITIONS)),
+    ]
     texts += [n.chinese for n in (*ANIMALS, *THINGS)] + [c for t in TIMES.values() for _, c in t]
     assert all("\u4e00" <= character <= "\u9fff" for character in "".join(texts))

@@ -1,0 +1,1 @@
+"""Models: encoders, decoders, decoding. They know no files."""
