@@ -336,7 +336,8 @@ class Translator:
         written, offsets = self.target.decode_offsets(ids)
         pieces = tuple(self.target.pieces(ids))
         score = 0.0 if found is None else found.score
-        read = [Token(t, *span) for t, span in zip(encoding.tokens, encoding.offsets, strict=True)]
+        spans = zip(encoding.tokens, encoding.offsets, strict=True)
+        read = [Token(text[start:end] or token, start, end) for token, (start, end) in spans]
         wrote = [Token(t, *span) for t, span in zip(pieces, offsets, strict=True)]
         record = Record(
             task="translation",
