@@ -10,10 +10,7 @@ from jaxtyping import config as jaxtyping_config
 from jaxtyping import install_import_hook
 
 CHECKED = ("regard.attention", "regard.models")
-UNCHECKED = (
-    "regard.attention.kernels",  # numba and custom operators fail under the hook
-    "regard.models.decoding",  # protocols with Self, which beartype refuses on lone methods
-)
+UNCHECKED = ("regard.attention.kernels",)  # numba and custom operators fail under the hook
 
 # The tensors of tests are small: threads only get in each other's way.
 os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -202,10 +202,17 @@ class RecurrentDecoder(Decoder):
         for token in embedded.unbind(dim=1):
             decoded, state = self._advance(token.unsqueeze(1), state)
             steps.append(decoded)
+        steps = steps or [self._nothing(embedded, state)]
         return Decoded(
             torch.cat([step.features for step in steps], dim=1),
             torch.cat([step.weights for step in steps], dim=2),
         )
+
+    def _nothing(self, embedded: Tensor, state: DecoderState) -> Decoded:
+        """Return the features and the weights of no token: a sequence may be empty."""
+        keys = state.memory[0].broken.shape[1] if state.memory else 0
+        weights = embedded.new_zeros(embedded.shape[0], len(state.memory), 0, keys)
+        return Decoded(embedded.new_zeros(embedded.shape[0], 0, self.out_dim), weights)
 
     def _advance(
         self, embedded: Float[Tensor, "batch hypotheses dim"], state: DecoderState
@@ -218,7 +225,7 @@ class RecurrentDecoder(Decoder):
         elif self.order == "input_feeding":
             embedded = torch.cat([embedded, fed], dim=-1)
         outputs, states = self.core.run(embedded.flatten(0, 1).unsqueeze(1), states)
-        outputs = outputs.view(*embedded.shape[:2], -1)
+        outputs = outputs.view(*embedded.shape[:2], self.core.hidden_dim)
         if self.order == "bahdanau":
             features = self._features(outputs, embedded)
         else:

@@ -24,7 +24,7 @@ class Bridge(nn.Module):
 
     def __init__(self, final_dim: int, states: int, hidden_dim: int) -> None:
         super().__init__()
-        self.states = states
+        self.states, self.hidden_dim = states, hidden_dim
         self.projection = nn.Linear(final_dim, states * hidden_dim)
 
     def forward(
@@ -32,7 +32,7 @@ class Bridge(nn.Module):
     ) -> Float[Tensor, "batch 1 states hidden_dim"]:
         """Return the first states of one hypothesis for each sentence."""
         first = torch.tanh(self.projection(final))
-        return first.view(final.shape[0], 1, self.states, -1)
+        return first.view(final.shape[0], 1, self.states, self.hidden_dim)
 
 
 class RecurrentCore(nn.Module):
@@ -84,6 +84,8 @@ class RecurrentCore(nn.Module):
         Returns:
             The top layer's states at every token, and all states after.
         """
+        if 0 in inputs.shape[:2]:  # no sequence, or no token: PyTorch's layers refuse both
+            return inputs.new_zeros(*inputs.shape[:2], self.hidden_dim), hidden
         stacked = hidden.flatten(0, 1).transpose(0, 1).contiguous()  # (states, flat, dim)
         if self.states > self.layers:
             outputs, after = self.cells(inputs, (stacked[: self.layers], stacked[self.layers :]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, Self, TypeVar
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -11,14 +11,17 @@ from torch import Tensor
 
 from regard.errors import DivergedError, UserError
 
+_Own = TypeVar("_Own", bound="SearchState")
 
+
+@runtime_checkable
 class SearchState(Protocol):
     """What a search needs of the state that a model hands on."""
 
-    def select(self, index: Tensor) -> Self:
+    def select(self: _Own, index: Tensor) -> _Own:
         """Reorder the hypotheses of each sentence."""
 
-    def keep(self, rows: Tensor, hypotheses: int) -> Self:
+    def keep(self: _Own, rows: Tensor, hypotheses: int) -> _Own:
         """Keep some sentences and drop the others."""
 
 
@@ -26,6 +29,7 @@ S = TypeVar("S", bound=SearchState)
 S_co = TypeVar("S_co", bound=SearchState, covariant=True)
 
 
+@runtime_checkable
 class SearchStep(Protocol[S_co]):
     """What a search needs of a model's step: see `regard.models.seq2seq.Step`."""
 
@@ -42,11 +46,12 @@ class SearchStep(Protocol[S_co]):
         """The state after the step."""
 
 
+@runtime_checkable
 class Steppable(Protocol[S]):
     """A model that a search can step."""
 
     def step(self, tokens: Tensor, state: S) -> SearchStep[S]:
-        """Read one more token of every hypothesis."""
+        """Read one more token of every hypothesis; the tokens may lie on the CPU."""
 
 
 class Symbols(NamedTuple):
@@ -81,7 +86,7 @@ class Search:
 
     beam: int = 5
     nbest: int = 1
-    length_penalty: float = 1.0
+    length_penalty: int | float = 1.0
     minimum_length: int = 0
     maximum_length: int = 100
 
@@ -105,9 +110,11 @@ class Search:
         return log_prob / float(((5.0 + length) / 6.0) ** self.length_penalty)
 
 
-def _within(name: str, value: float, low: float, high: float) -> None:
+def _within(name: str, value: int | float, low: int | float, high: int | float) -> None:
     if not low <= value <= high:
-        raise UserError(f"{name} must lie in {low}..{high}; got {value}.")
+        raise UserError(
+            f"{name} must be from {low} to {high}; got {value}. Choose one between them."
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -145,10 +152,10 @@ def restricted(
         length: How many tokens have been written.
 
     Returns:
-        The same with -inf where a token is forbidden. A step always has a choice that is not.
+        The same with -inf where a token is forbidden.
 
     Raises:
-        DivergedError: The model says NaN.
+        DivergedError: The model says NaN, or leaves nothing that may be written.
     """
     allowed = torch.zeros_like(log_probs[0, 0], dtype=torch.bool)
     if length >= search.maximum_length:
@@ -157,12 +164,14 @@ def restricted(
         allowed[:] = True
         allowed[list(symbols.banned)] = False
         allowed[symbols.eos] = length >= search.minimum_length
-    if bool(torch.isnan(log_probs).any()):
+    left = log_probs.masked_fill(~allowed, -torch.inf)
+    best = left.amax(dim=(1, 2))  # NaN where one is NaN
+    if not bool((best > -torch.inf).all()):
         raise DivergedError(
-            f"probabilities must be finite; got NaN for token {length + 1}. The model is broken, "
-            "or its input is."
+            "probabilities must be numbers and leave a token to write; got NaN or none left for "
+            f"token {length + 1}. Look at the model's weights, and at what is banned."
         )
-    return log_probs.masked_fill(~allowed, -torch.inf)
+    return left
 
 
 def forced(

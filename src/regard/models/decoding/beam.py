@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Generic, NamedTuple
 
 import torch
@@ -35,7 +36,8 @@ class _Ending(NamedTuple):
     score: float
 
 
-class _Live(NamedTuple, Generic[S]):
+@dataclass(frozen=True, slots=True)
+class _Live(Generic[S]):
     """The hypotheses that go on, and the state of the model."""
 
     sentences: list[int]
