@@ -185,7 +185,8 @@ class Works(Job):
         return Loss(self.model(torch.ones(2)).sum(), {})
 job = {"evaluate": Job, "wait": Waits, "work": Works}[sys.argv[1]]()
 from regard.cli.app import report
-try: train(job, TrainingSettings(checkpoint_steps=2, schedule='constant', epochs=1), RunOptions(sys.argv[2], quiet=True))
+settings = TrainingSettings(checkpoint_steps=2, schedule="constant", epochs=1)
+try: train(job, settings, RunOptions(sys.argv[2], quiet=True))
 except BaseException as error: sys.exit(report(error))
 """
 
@@ -235,14 +236,16 @@ def test_t7_a_worker_that_is_killed(start: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds processes in /proc")
-def test_t5_a_signal_to_all_processes_saves_too(start: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+def test_t5_a_signal_to_all_processes_saves_too(start: Any, tmp_path: Path, number: int) -> None:
     """As systemd and schedulers send it: the workers get it as well."""
     process = _hanging(start, "work", tmp_path / "run")
     assert len(_children(process.pid)) == 2
-    os.killpg(process.pid, signal.SIGTERM)
+    os.killpg(process.pid, number)
     code, said = _stopped(process)
     assert code == 143, said
     assert "is saved" in said
+    assert said.count("\n") == 1
 
 
 def test_t7_a_worker_that_raises_names_the_sample(

@@ -101,13 +101,20 @@ def verify_folder(folder: Path) -> dict[str, Any]:
     manifest = _read_manifest(folder)
     for name, entry in manifest["files"].items():
         _verify_file(folder, name, entry)
-    if folder.stat().st_mode & stat.S_IWOTH:
+    if _is_open(folder):
         warnings.warn(
             f"{folder} can be changed by everyone; take the right away: chmod o-w",
             UserWarning,
             stacklevel=2,
         )
     return manifest
+
+
+def _is_open(folder: Path) -> bool:
+    try:
+        return bool(folder.stat().st_mode & stat.S_IWOTH)
+    except OSError:  # it has just been removed: whoever reads on will be told
+        return False
 
 
 def _check_target(target: Path, *, overwrite: bool) -> None:
@@ -179,13 +186,17 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileFormatError("has no manifest.json; it is no model of regard.", where=str(folder))
     raw = read_bytes(path, _LARGEST_MANIFEST)
-    manifest = parse_json(raw, where)
+    damaged = FileFormatError("manifest.json is damaged. Copy it again.", where=str(folder))
+    try:
+        manifest = parse_json(raw, where)
+    except FileFormatError:
+        raise damaged from None
     if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
         raise FileFormatError("is no manifest.", where=where)
     content = {name: value for name, value in manifest.items() if name != "sha256"}
     # Byte for byte, so that a change that JSON does not see (a space) is seen too.
     if raw != _canonical(content).encode():
-        raise FileFormatError("manifest.json is damaged. Copy it again.", where=str(folder))
+        raise damaged
     version = manifest.get("format_version")
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise FileFormatError(

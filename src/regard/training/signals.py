@@ -35,6 +35,7 @@ class SignalWatch:
     def __init__(self) -> None:
         self.received: int | None = None
         self._at_once = False
+        self._process = os.getpid()
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> SignalWatch:
@@ -86,6 +87,8 @@ class SignalWatch:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._process:
+            return  # a worker, which the training process ends
         if self.received is not None:
             if sys.stderr is not None and sys.stderr.isatty():
                 os.write(2, _SHOW_CURSOR)  # the bar has hidden it
