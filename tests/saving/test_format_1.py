@@ -90,6 +90,14 @@ def _config(**changes: Any) -> bytes:
         (_config(max_tokens=0), "max_tokens: must be greater than or equal to 1"),
         (_config(model__encoder__kind="os.system"), "model.encoder.kind: must be one of gru, "),
         (_config(model={}), "must hold the weights of this model"),
+        (
+            # Every number within its bounds, and 200 GB together.
+            _config(
+                model__embedding_dim=8192,
+                model__encoder={"kind": "lstm", "hidden_dim": 8192, "layers": 48},
+            ),
+            "numbers; got 10,",
+        ),
         (b'{"task": "translation", "task": "translation"}', "a name stands twice"),
         (b'{"task": "os.system"}', "task must be known; got 'os.system'"),
         (b'{"task": ["translation"]}', "must name its task"),

@@ -27,7 +27,7 @@ from regard.models.seq2seq import Seq2Seq
 from regard.models.settings import Seq2SeqSettings, build_seq2seq
 from regard.pictures.records import Map, Record, Text, Token
 from regard.tasks.base import CONFIG, Opened
-from regard.training.checkpoint import MODEL, load_weights
+from regard.training.checkpoint import MODEL, load_model
 from regard.training.settings import TrainingSettings
 
 SOURCE_TOKENS, TARGET_TOKENS = "tokenizer.source.json", "tokenizer.target.json"
@@ -381,11 +381,14 @@ def load_translator(opened: Opened, device: torch.device) -> Translator:
     settings = checked(opened.config, ModelSettings, where=str(opened.folder / CONFIG))
     source = Tokenizer.load(opened.folder / SOURCE_TOKENS)
     target = Tokenizer.load(opened.folder / TARGET_TOKENS)
-    model = build_seq2seq(
-        settings.model,
-        source_size=source.size,
-        target_size=target.size,
-        padding=Tokenizer.PAD,
-    )
-    load_weights(model, opened.folder / MODEL)
+
+    def build() -> Seq2Seq:
+        return build_seq2seq(
+            settings.model,
+            source_size=source.size,
+            target_size=target.size,
+            padding=Tokenizer.PAD,
+        )
+
+    model = load_model(build, opened.folder / MODEL)
     return Translator(model.to(device), source, target, settings, name=opened.name)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -19,6 +20,7 @@ from torch import Tensor, nn, optim
 
 from regard.errors import FileFormatError
 from regard.saving import (
+    check_safetensors,
     load_tensors,
     read_json,
     remove_folder,
@@ -31,6 +33,7 @@ from regard.training.job import Job
 MODEL = "model.safetensors"
 TRAINING = "training.safetensors"
 PROGRESS = "training.json"
+Model = TypeVar("Model", bound=nn.Module)
 _NEVER = (FileFormatError, OSError)
 
 
@@ -232,6 +235,35 @@ class Checkpoints:
                     totals[name] = totals.get(name, torch.zeros(())) + tensor.double()
         means = {name: (sum_ / len(steps)).to(last[name].dtype) for name, sum_ in totals.items()}
         return {**last, **means}
+
+
+def load_model(build: Callable[[], Model], path: Path) -> Model:
+    """Build a model and load its weights, unless the file is too small for a model of its size.
+
+    Args:
+        build: Builds the model. It is called for the meta device first, where nothing is allocated:
+            settings within their bounds may still ask for more memory than there is.
+        path: The safetensors file.
+
+    Returns:
+        The model, with the weights of the file.
+
+    Raises:
+        FileFormatError: The weights are not those of this model.
+    """
+    check_safetensors(path)
+    with torch.device("meta"):
+        count = sum(parameter.numel() for parameter in build().parameters())
+    size = path.stat().st_size
+    if count > size:
+        raise FileFormatError(
+            f"must hold the weights of this model, which are {count:,} numbers; got {size:,} "
+            "bytes. The settings are of another model.",
+            where=str(path),
+        )
+    model = build()
+    load_weights(model, path)
+    return model
 
 
 def load_weights(model: nn.Module, path: Path) -> None:
