@@ -221,11 +221,12 @@ def report(runs: list[dict[str, object]], output: Path, *, seconds: float, seed:
         epoch: sum((epoch - 1) * STEPS < kill["step"] < epoch * STEPS for kill in kills)
         for epoch in (2, 3)
     }
+    verdict = "equal to" if equal else "DIFFERENT from"
     line = (
         f"{len(kills)} kills with -9 at 0 and 2 loader workers ({middle[2]} in the middle of epoch "
         f"2, {middle[3]} in that of epoch 3; {hits['while saving']} while saving, "
         f"{hits['while evaluating']} while evaluating): {damaged} damaged checkpoints, final "
-        f"weights {'equal to' if equal else 'DIFFERENT from'} those of the undisturbed run, bit for bit."
+        f"weights {verdict} those of the undisturbed run, bit for bit."
     )
     table = {
         "command": "python benchmarks/kills.py",
