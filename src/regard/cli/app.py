@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 import click
@@ -22,6 +25,7 @@ VERBS = {
     "new": "Write a config and sample data to begin with.",
     "list": "List bundled models, tasks and attention mechanisms.",
 }
+_LONGEST_LINE = 2000
 EXIT_BUG, EXIT_USER, EXIT_ENVIRONMENT, EXIT_INTERRUPT = 1, 2, 3, 130
 
 
@@ -74,19 +78,40 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
         arguments: The arguments; by default those of the process.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
+    debug, given = _without_debug(given)
     _prepare_streams()
     try:
-        code = app.main(args=given, prog_name="regard", standalone_mode=False)
+        code = app.main(args=given or ["--help"], prog_name="regard", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has what it wanted. Python would complain again when it closes the stream.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has what it wanted
+        _drop_output()
         code = 0
     except BaseException as error:  # everything becomes one line and a code
-        if "--debug" in given and not isinstance(error, SystemExit):
-            raise
+        if debug and not isinstance(error, SystemExit):
+            traceback.print_exc()
         code = report(error)
+        _end_output()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _without_debug(arguments: list[str]) -> tuple[bool, list[str]]:
+    """Take `--debug` from wherever it stands, but not from behind `--`."""
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    options = [argument for argument in arguments[:end] if argument != "--debug"]
+    return len(options) < end, [*options, *arguments[end:]]
+
+
+def _end_output() -> None:
+    """Write out what there is; Python would do it later, and complain where it cannot."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        _drop_output()
+
+
+def _drop_output() -> None:
+    """Let what is left to be written go nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def report(error: BaseException) -> int:
@@ -101,7 +126,7 @@ def report(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else EXIT_BUG
     code, line = _explained(error)
-    text = " ".join(line.split())
+    text = " ".join(line.split())[:_LONGEST_LINE]
     sys.stderr.write(f"regard: error: {text}\n")
     return code
 
@@ -110,14 +135,27 @@ def _explained(error: BaseException) -> tuple[int, str]:
     for kind, explain in _EXPLANATIONS:
         if isinstance(error, kind):
             return explain(error)
+    if isinstance(error, RuntimeError) and _MEMORY.search(str(error)):  # PyTorch's way to say it
+        return _no_memory(error)
     return EXIT_BUG, (
         f"bug: {type(error).__name__}: {error}; this is a bug in regard, run again with --debug"
     )
 
 
 def _system(error: Any) -> tuple[int, str]:
+    where = os.fsdecode(error.filename) if isinstance(error.filename, str | bytes) else "system"
     reason = error.strerror or str(error)
-    return EXIT_ENVIRONMENT, f"{error.filename or 'system'}: {reason}; check the disk"
+    if isinstance(error, _WRONG_PATHS):
+        return EXIT_USER, f"{where}: {reason}; check the path"
+    return EXIT_ENVIRONMENT, f"{where}: {reason}; check the disk and what it allows"
+
+
+def _no_memory(_: BaseException) -> tuple[int, str]:
+    return EXIT_ENVIRONMENT, "memory: not enough; use smaller batches or a smaller model"
+
+
+_MEMORY = re.compile("allocate memory|out of memory")
+_WRONG_PATHS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirectoryError)
 
 
 _EXPLANATIONS: list[tuple[Any, Callable[[Any], tuple[int, str]]]] = [
@@ -125,7 +163,7 @@ _EXPLANATIONS: list[tuple[Any, Callable[[Any], tuple[int, str]]]] = [
     (click.exceptions.Exit, lambda error: (error.exit_code, "stopped")),
     ((KeyboardInterrupt, click.exceptions.Abort), lambda _: (EXIT_INTERRUPT, "interrupted")),
     (click.ClickException, lambda error: (EXIT_USER, _usage(error))),
-    (MemoryError, lambda _: (EXIT_ENVIRONMENT, "memory: not enough; use smaller batches")),
+    (MemoryError, _no_memory),
     (OSError, _system),
 ]
 
@@ -144,6 +182,11 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _prepare_streams() -> None:
+    """Write UTF-8 whatever the locale says, and nowhere where a stream is closed."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            nowhere = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - open to the end
+            setattr(sys, name, nowhere)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(encoding="utf-8", errors="replace")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,6 +14,8 @@ import click
 
 from regard.errors import EnvironmentFault, UserError
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 device_option = click.option(
@@ -36,8 +39,14 @@ def set_threads(threads: int | None) -> None:
 
 
 def write_json(value: object) -> None:
-    """Write an object as one line of JSON on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
+    """Write an object as one line of JSON on standard output.
+
+    Half a surrogate pair becomes U+FFFD, and what some readers take for the end of a line is
+    escaped.
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False)
+    text = _LINE_ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    sys.stdout.write(_SURROGATE.sub("\ufffd", text) + "\n")
 
 
 def write_lines(*lines: str) -> None:
@@ -45,17 +54,20 @@ def write_lines(*lines: str) -> None:
     sys.stdout.write("".join(line + "\n" for line in lines))
 
 
-def check_output(path: Path, *, force: bool) -> None:
+def check_output(path: Path, *, force: bool, inputs: Sequence[Path] = ()) -> None:
     """Refuse a file that exists, or whose folder does not, before any work is done.
 
     Args:
         path: The file to be written.
         force: Whether it may be replaced.
+        inputs: Files that are read, which it must not be.
 
     Raises:
-        UserError: It exists, or its folder does not.
+        UserError: It exists, it is an input, or its folder does not exist.
         EnvironmentFault: Its folder cannot be written to.
     """
+    if any(one.exists() and path.exists() and one.samefile(path) for one in inputs):
+        raise UserError("is the input too; choose another name.", where=str(path))
     if path.is_dir():
         raise UserError("is a folder; add a file name.", where=str(path))
     if path.exists() and not force:

@@ -45,7 +45,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     FILES are a TSV file or two parallel files; by default the test files of the run's config.
     """
     if save is not None:
-        check_output(save, force=force)
+        check_output(save, force=force, inputs=files)
     set_threads(threads)
     from regard.saving import write_file
     from regard.tasks.base import open_model, task_kind

@@ -25,7 +25,8 @@ def _models() -> Iterator[tuple[str, str]]:
     from regard.tasks.base import bundled_models
 
     for name, folder in bundled_models().items():
-        lines = (folder / "card.md").read_text(encoding="utf-8").splitlines()
+        card = folder / "card.md"
+        lines = card.read_text(encoding="utf-8").splitlines() if card.is_file() else []
         yield name, next((line.strip("# ") for line in lines if line.strip()), "")
 
 
@@ -33,7 +34,7 @@ def _tasks() -> Iterator[tuple[str, str]]:
     from regard.tasks.base import TASKS, task_kind
 
     for name in TASKS:
-        yield name, _first_line(task_kind(name).load)
+        yield name, task_kind(name).summary
 
 
 def _mechanisms() -> Iterator[tuple[str, str]]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import sys
 from pathlib import Path
 
@@ -58,9 +60,8 @@ def command(  # noqa: PLR0913 - one argument for each option
     options = RunOptions(folder, resume=resume, allow_change=allowed, quiet=quiet)
     outcome = config_kind(config).train(config, [*changes, *shortcuts], options)
     if as_json:
-        write_json(
-            {"model": str(outcome.folder), "steps": outcome.steps, "metrics": outcome.metrics}
-        )
+        numbers = {n: v if math.isfinite(v) else None for n, v in outcome.metrics.items()}
+        write_json({"model": str(outcome.folder), "steps": outcome.steps, "metrics": numbers})
         return
     scores = "  ".join(f"{name} {value:.4g}" for name, value in outcome.metrics.items())
     sys.stderr.write(f"{outcome.steps} steps  {scores}\n")
@@ -68,4 +69,4 @@ def command(  # noqa: PLR0913 - one argument for each option
 
 
 def _toml(value: str | int) -> str:
-    return f'"{value}"' if isinstance(value, str) else str(value)
+    return json.dumps(value)  # a string of JSON is one of TOML

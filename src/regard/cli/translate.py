@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,9 +24,10 @@ from regard.cli.common import (
 from regard.errors import UserError
 
 if TYPE_CHECKING:
-    from regard.tasks.translation import Translation
+    from regard.tasks.translation import Translation, Translator
 
 _ENDINGS = (".svg", ".html", ".json")
+_LARGEST_INPUT = 64 << 20  # bytes on standard input, which may never end
 _AT_ONCE = 1024  # sentences translated before the first is written
 
 
@@ -76,19 +77,14 @@ def command(  # noqa: PLR0913 - one argument for each option
     """
     lines = _lines(texts, path, encoding)
     if picture is not None:
-        _check_picture(picture, count=len(lines), force=force)
+        _check_picture(picture, len(lines), force=force, inputs=[path] if path else [])
     set_threads(threads)
-    from regard.tasks import load
-
-    translator = load(model, device=device)
-    if not callable(translator) or type(translator).__name__ != "Translator":
-        raise UserError(f"{model} does not translate; it is a {type(translator).__name__}.")
+    translator = _translator(model, device)
     shown = bool(texts) and texts != ("-",) if show is None else show
-    width = beam if beam is not None or nbest == 1 else max(nbest, 5)
     number = 0
     for start in range(0, len(lines), _AT_ONCE):
         part = lines[start : start + _AT_ONCE]
-        for result in translator(part, beam=width, nbest=nbest, batch_size=batch_size):
+        for result in translator(part, beam=beam, nbest=nbest, batch_size=batch_size):
             number += 1
             if picture is not None:
                 result.save(_numbered(picture, number, len(lines)), overwrite=force)
@@ -98,27 +94,49 @@ def command(  # noqa: PLR0913 - one argument for each option
                 write_lines(*_as_lines(result, nbest=nbest, show=shown))
 
 
-def _lines(texts: tuple[str, ...], path: Path | None, encoding: str) -> list[str]:
-    from regard.data.text import read_lines, split_lines
+def _translator(model: str, device: str) -> Translator:
+    from regard.tasks import load
+    from regard.tasks.translation import Translator
 
+    translator = load(model, device=device)
+    if not isinstance(translator, Translator):
+        raise UserError("must be a model that translates; choose another.", where=model)
+    return translator
+
+
+def _lines(texts: tuple[str, ...], path: Path | None, encoding: str) -> list[str]:
+    from regard.data.text import read_lines
+
+    if texts and path is not None:
+        raise UserError("takes texts or --file, not both; leave one out.", where="translate")
     if texts and texts != ("-",):
-        if path is not None:
-            raise UserError("takes texts or --file, not both; leave one out.", where="translate")
         return list(texts)
     if path is not None and str(path) != "-":
         return read_lines(path, encoding=encoding)
-    if sys.stdin is None or (sys.stdin.isatty() and texts != ("-",)):
+    if sys.stdin is None or (sys.stdin.isatty() and not texts and path is None):
         raise UserError('needs a text; try: regard translate "Tom chases Jerry"', where="translate")
-    return split_lines(sys.stdin.buffer.read(), encoding=encoding, where="standard input")
+    return _standard_input(encoding)
 
 
-def _check_picture(picture: Path, *, count: int, force: bool) -> None:
+def _standard_input(encoding: str) -> list[str]:
+    from regard.data.text import split_lines
+
+    data = sys.stdin.buffer.read(_LARGEST_INPUT + 1)
+    if len(data) > _LARGEST_INPUT:
+        raise UserError(
+            f"must have at most {_LARGEST_INPUT >> 20} MiB; it has more. Split it, or use --file.",
+            where="standard input",
+        )
+    return split_lines(data, encoding=encoding, where="standard input")
+
+
+def _check_picture(picture: Path, count: int, *, force: bool, inputs: Sequence[Path]) -> None:
     if picture.suffix.lower() not in _ENDINGS:
         raise UserError(
             f"must end in {', '.join(_ENDINGS)}; got {picture.name!r}.", where="--picture"
         )
     for number in range(1, count + 1):
-        check_output(_numbered(picture, number, count), force=force)
+        check_output(_numbered(picture, number, count), force=force, inputs=inputs)
 
 
 def _numbered(picture: Path, number: int, count: int) -> Path:
@@ -135,7 +153,7 @@ def _as_table(result: Translation) -> dict[str, Any]:
         "score": result.score,
         "log_prob": result.log_prob,
         "truncated": result.truncated,
-        "record": json.loads(result.record.to_json()),
+        "record": None if result.looked is None else json.loads(result.looked.to_json()),
         "alternatives": [
             {"translation": one.text, "tokens": list(one.tokens), "score": one.score}
             for one in result.alternatives
@@ -154,8 +172,8 @@ def _as_lines(result: Translation, *, nbest: int, show: bool) -> Iterator[str]:
     from regard.pictures import detect_colour, render_terminal
 
     yield " ".join(token for token in result.tokens if token.strip())
-    if result.record.maps and result.tokens:
+    if result.looked is not None and result.tokens:
         columns = shutil.get_terminal_size().columns
         colour = detect_colour(sys.stdout, os.environ)
         yield ""
-        yield render_terminal(result.record, width=columns, colour=colour).rstrip("\n")
+        yield render_terminal(result.looked, width=columns, colour=colour).rstrip("\n")

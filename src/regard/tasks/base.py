@@ -40,6 +40,7 @@ class TaskKind:
 
     Args:
         name: The task's name.
+        summary: What it does, in a line.
         load: Opens a model: `load(opened, device)`.
         train: Trains from a config: `train(path, changes, options)`.
         evaluate: Scores a model on files.
@@ -48,6 +49,7 @@ class TaskKind:
     """
 
     name: str
+    summary: str
     load: Callable[..., Any]
     train: Callable[..., Any]
     evaluate: Callable[..., Any]
@@ -68,7 +70,7 @@ def task_kind(name: str) -> TaskKind:
         UserError: There is no such task.
     """
     if name not in TASKS:
-        raise UserError(f"task must be known; got {name!r}: {did_you_mean(name, TASKS)}")
+        raise UserError(f"must be known; got {name!r}; {did_you_mean(name, TASKS)}", where="task")
     kind: TaskKind = importlib.import_module(TASKS[name]).TASK
     return kind
 
@@ -112,19 +114,32 @@ def find_model(name: str | Path) -> Path:
         UserError: There is no such model.
     """
     folder = Path(name)
-    if folder.is_dir():
+    if _is(folder.is_dir):
         checkpoints = sorted(folder.glob("checkpoints/step-*"), reverse=True)
         for candidate in (folder, folder / "model", *checkpoints):
             if (candidate / MANIFEST).is_file():
                 return candidate
-        raise FileFormatError("holds no model: there is no manifest.json.", where=str(folder))
+        raise FileFormatError(
+            "must hold a model; there is no manifest.json. Name a run or a model.",
+            where=str(folder),
+        )
     known = bundled_models()
-    if folder.is_file():
-        raise UserError("is a file; name the model's folder.", where=str(folder))
+    if str(name) not in known and _is(folder.exists):
+        raise UserError("must be a folder; it is a file. Name its folder.", where=str(folder))
     if str(name) not in known:
-        advice = did_you_mean(str(name), known) if known else "none is bundled"
-        raise UserError(f"model must be a folder or a bundled name; got {str(name)!r}: {advice}")
+        advice = did_you_mean(str(name), known) if known else "name a folder: none is bundled"
+        raise UserError(
+            f"must be a folder or a bundled name; got {str(name)[:200]!r}; {advice}",
+            where="model",
+        )
     return known[str(name)]
+
+
+def _is(test: Callable[[], bool]) -> bool:
+    try:
+        return test()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
 
 
 def open_model(name: str | Path) -> Opened:
@@ -143,9 +158,16 @@ def open_model(name: str | Path) -> Opened:
     folder = find_model(name)
     verify_folder(folder)
     config = read_json(folder / CONFIG)
-    if not isinstance(config, dict) or not isinstance(config.get("task"), str):
-        raise FileFormatError("must name its task.", where=str(folder / CONFIG))
+    if not isinstance(config, dict) or config.get("task") not in list(TASKS):
+        raise FileFormatError(
+            f"task must be one of {', '.join(TASKS)}; got {_shown(config)}. Update regard.",
+            where=str(folder / CONFIG),
+        )
     return Opened(Path(name).name or str(name), folder, config)
+
+
+def _shown(config: object) -> str:
+    return repr(config.get("task"))[:80] if isinstance(config, dict) else "no table"
 
 
 def load(name: str | Path, *, device: str = "auto") -> Any:
@@ -191,7 +213,7 @@ def choose_device(name: str) -> torch.device:
         device = torch.device(name)
     except RuntimeError:
         raise UserError(
-            f"must be auto, cpu, cuda, cuda:N or mps; got {name!r}.", where="device"
+            f"must be auto, cpu, cuda, cuda:N or mps; got {name[:80]!r}. Use auto.", where="device"
         ) from None
     there = {
         "cpu": True,
@@ -199,5 +221,5 @@ def choose_device(name: str) -> torch.device:
         "mps": torch.backends.mps.is_available(),
     }
     if not there.get(device.type, False):
-        raise EnvironmentFault(f"{name} is not there. Use cpu.", where="device")
+        raise EnvironmentFault(f"must be there; got {name}, which is not. Use cpu.", where="device")
     return device

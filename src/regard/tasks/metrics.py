@@ -23,8 +23,21 @@ class Scored(NamedTuple):
 
 
 def tokenisation(language: str | None) -> str:
-    """Return sacrebleu's name for how a language is cut into words for BLEU."""
-    return {"zh": "zh", "ja": "char", "ko": "char", "th": "char"}.get(language or "", "13a")
+    """Return sacrebleu's name for how a language is cut into words for BLEU.
+
+    Args:
+        language: A language tag such as "zh" or "zh-Hant", or None.
+
+    Returns:
+        "zh", "char" where words are not set apart, else "13a".
+
+    Example:
+        >>> tokenisation("zh-CN"), tokenisation("en")
+        ('zh', '13a')
+    """
+    primary = (language or "").replace("_", "-").partition("-")[0].lower()
+    names = {"zh": "zh", "ja": "char", "ko": "char", "th": "char", "lo": "char", "km": "char"}
+    return names.get(primary, "13a")
 
 
 def require_sacrebleu() -> Any:
@@ -63,7 +76,8 @@ def text_scores(
     if len(written) != len(references) or not written:
         raise DataError(
             f"translations and references must be equally many; got {len(written)} and "
-            f"{len(references)}. Compare the files."
+            f"{len(references)}. Compare the files.",
+            where="scores",
         )
     metrics = require_sacrebleu().metrics
     scored = []

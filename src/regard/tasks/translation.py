@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, overload
+from typing import NamedTuple, overload
 
+import numpy as np
 import torch
-from pydantic import Field
 
-from regard.config import Strict, checked
+from regard.config import checked
 from regard.data.batches import pad
+from regard.data.text import MAX_CHARACTERS
 from regard.data.tokens import Encoding, Tokenizer
 from regard.errors import UserError
 from regard.models.decoding import (
@@ -24,106 +26,17 @@ from regard.models.decoding import (
     greedy_search,
 )
 from regard.models.seq2seq import Seq2Seq
-from regard.models.settings import Seq2SeqSettings, build_seq2seq
+from regard.models.settings import build_seq2seq
 from regard.pictures.records import Map, Record, Text, Token
 from regard.tasks.base import CONFIG, Opened
+from regard.tasks.translation_settings import ModelSettings
 from regard.training.checkpoint import MODEL, load_model
-from regard.training.settings import TrainingSettings
 
 SOURCE_TOKENS, TARGET_TOKENS = "tokenizer.source.json", "tokenizer.target.json"
 SYMBOLS = Symbols(
     bos=Tokenizer.BOS, eos=Tokenizer.EOS, banned=(Tokenizer.PAD, Tokenizer.BOS, Tokenizer.UNK)
 )
-
-
-class DataSettings(Strict):
-    """Where the sentence pairs are: one table, or a pair of files, for each part.
-
-    Args:
-        train: A TSV file, or two parallel text files.
-        dev: The same, for choosing the best model.
-        test: The same, for `regard evaluate`.
-        source_column: Column of the source in a TSV: a number from 0, or a name in the header.
-        target_column: Column of the target.
-        header: Whether a TSV's first line holds names.
-        encoding: How the files are encoded.
-        source_language: Language tag of the source.
-        target_language: Language tag of the target; BLEU's words follow it.
-        max_tokens: Longer pairs are left out in training; a longer input is cut with a warning.
-    """
-
-    train: str | list[str]
-    dev: str | list[str]
-    test: str | list[str] | None = None
-    source_column: int | str = 0
-    target_column: int | str = 1
-    header: bool = False
-    encoding: str = "utf-8-sig"
-    source_language: str | None = None
-    target_language: str | None = None
-    max_tokens: Annotated[int, Field(ge=1, le=100_000)] = 200
-
-
-class TokenSettings(Strict):
-    """How one side is cut into tokens; see `regard.data.tokens.Tokenizer.train`."""
-
-    kind: Literal["words", "chinese", "characters", "bpe", "unigram"] = "words"
-    size: Annotated[int, Field(ge=5, le=1_000_000)] | None = None
-    minimum_frequency: Annotated[int, Field(ge=1, le=10**6)] = 1
-    normalisation: Literal["nfc", "nfkc", "none"] = "nfc"
-    lowercase: bool = False
-
-
-class BothTokenSettings(Strict):
-    """How the two sides are cut into tokens."""
-
-    source: TokenSettings = TokenSettings()
-    target: TokenSettings = TokenSettings()
-
-
-class DecodingSettings(Strict):
-    """How a translation is searched for; see `regard.models.decoding.Search`."""
-
-    beam: Annotated[int, Field(ge=1, le=1000)] = 5
-    length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 1.0
-    minimum_length: Annotated[int, Field(ge=0, le=10_000)] = 0
-    maximum_length: Annotated[int, Field(ge=1, le=10_000)] = 200
-
-
-class TranslationSettings(Strict):
-    """A translation config.
-
-    Args:
-        task: "translation".
-        init: A model's folder or a bundled name to continue from: its tokenizers, its sizes and
-            its weights.
-        metric: By which evaluations are compared: "bleu", "chrf", or "loss".
-        data: The sentence pairs.
-        tokens: How each side is cut.
-        model: What the model is made of.
-        training: How it is trained.
-        decoding: How a translation is searched for.
-    """
-
-    task: Literal["translation"]
-    init: str | None = None
-    metric: Literal["bleu", "chrf", "loss"] = "bleu"
-    data: DataSettings
-    tokens: BothTokenSettings = BothTokenSettings()
-    model: Seq2SeqSettings = Seq2SeqSettings()
-    training: TrainingSettings = TrainingSettings()
-    decoding: DecodingSettings = DecodingSettings()
-
-
-class ModelSettings(Strict):
-    """What a model's `config.json` holds."""
-
-    task: Literal["translation"]
-    source_language: str | None
-    target_language: str | None
-    max_tokens: Annotated[int, Field(ge=1, le=100_000)]
-    model: Seq2SeqSettings
-    decoding: DecodingSettings
+_CHARACTERS = 100  # no language writes a token with more
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +49,7 @@ class Translation:
         tokens: Its tokens.
         score: Its logarithmic probability over the length penalty; n-best lists are sorted by it.
         log_prob: Its logarithmic probability.
-        record: What was read, what was written, and the weights between.
+        looked: The record, or None where the model has no attention.
         truncated: Whether the input was cut, or the output forced to end.
         alternatives: The next best translations, where more than one was asked for.
     """
@@ -146,16 +59,47 @@ class Translation:
     tokens: tuple[str, ...]
     score: float
     log_prob: float
-    record: Record
+    looked: Record | None
     truncated: bool = False
-    alternatives: tuple[Translation, ...] = field(default=())
+    alternatives: tuple[Translation, ...] = ()
+
+    @property
+    def record(self) -> Record:
+        """What was read, what was written, and the weights between.
+
+        Raises:
+            UserError: The model has no attention: it looked nowhere.
+        """
+        if self.looked is None:
+            raise UserError(
+                'record must come from a model with attention; got one of attention "none". '
+                "Use another model."
+            )
+        return self.looked
 
     def save(self, path: str | Path, *, overwrite: bool = True) -> None:
-        """Save the picture or the numbers: `.svg`, `.html` or `.json`, by the ending."""
+        """Save the picture or the numbers: `.svg`, `.html` or `.json`, by the ending.
+
+        Args:
+            path: The file.
+            overwrite: Whether it may be replaced.
+
+        Raises:
+            UserError: The ending is unknown, the file exists, or the model has no attention.
+            EnvironmentFault: The disk is full, or the folder cannot be written to.
+        """
         self.record.save(path, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
-        return self.record._repr_html_()
+        return html.escape(self.text) if self.looked is None else self.looked._repr_html_()
+
+
+class _Input(NamedTuple):
+    """A text, what was read of it, and whether that is not all."""
+
+    text: str
+    encoding: Encoding
+    cut: bool
 
 
 class Translator:
@@ -213,6 +157,8 @@ class Translator:
     ) -> Translation | list[Translation]:
         """Translate a text, or many at once.
 
+        An input of more than `max_tokens` tokens is cut, with a warning.
+
         Args:
             text: A sentence, or a list of them; a blank one gives an empty translation.
             beam: How many hypotheses are kept at each step; 1 is greedy. By default the model's.
@@ -223,24 +169,23 @@ class Translator:
             One translation, or a list in the order of the texts.
 
         Raises:
-            UserError: A setting is out of range.
+            UserError: A setting is out of range, or an input is no text.
         """
-        texts = [text] if isinstance(text, str) else list(text)
-        search = self.search(beam, nbest)
-        encodings = [self._encoded(one) for one in texts]
-        order = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))
-        results: dict[int, Translation] = {}
         if batch_size < 1:
-            raise UserError(f"batch_size must be at least 1; got {batch_size}.")
+            raise UserError(f"batch_size must be at least 1; got {batch_size}. Use 64.")
+        search = self.search(beam, nbest)
+        inputs = self._inputs([text] if isinstance(text, str) else text)
+        order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].encoding.ids))
+        results: dict[int, Translation] = {}
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            found = self.hypotheses([encodings[i].ids for i in chosen], search)
+            found = self.hypotheses([inputs[i].encoding.ids for i in chosen], search)
             for i, hypotheses in zip(chosen, found, strict=True):
-                results[i] = self._translation(texts[i], encodings[i], hypotheses)
-        ordered = [results[i] for i in range(len(texts))]
+                results[i] = self._translation(inputs[i], hypotheses)
+        ordered = [results[i] for i in range(len(inputs))]
         return ordered[0] if isinstance(text, str) else ordered
 
-    def align(self, sources: list[str], targets: list[str]) -> list[Translation]:
+    def align(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
         """Read given translations and show where the model looks for each of their words.
 
         Args:
@@ -248,22 +193,33 @@ class Translator:
             targets: The translation of each, whoever made it.
 
         Returns:
-            The translations with their scores and records, as if the model had written them.
+            The translations as they were given, with their scores and records, as if the model
+            had written them.
 
         Raises:
-            UserError: There are not as many targets as sources.
+            UserError: There are not as many targets as sources, or one is no text.
         """
-        if len(sources) != len(targets):
+        if isinstance(sources, str) or isinstance(targets, str) or len(sources) != len(targets):
             raise UserError(
-                f"targets must be as many as sources; got {len(targets)} and {len(sources)}."
+                f"sources and targets must be lists of one length; got {len(sources)} and "
+                f"{len(targets)} items. Give each text its translation."
             )
-        return [self._aligned(*pair) for pair in zip(sources, targets, strict=True)]
+        inputs = self._inputs(sources)
+        return [self._aligned(*pair) for pair in zip(inputs, targets, strict=True)]
 
     def search(self, beam: int | None, nbest: int) -> Search:
-        """Return how to search: the model's settings, with another beam where one is given."""
+        """Return how to search: as the model's settings say, with another beam where one is given.
+
+        Args:
+            beam: How many hypotheses are kept; by default the model's number, and at least `nbest`.
+            nbest: How many are returned.
+
+        Raises:
+            UserError: A number is out of range.
+        """
         own = self.settings.decoding
         return Search(
-            beam=own.beam if beam is None else beam,
+            beam=max(own.beam, nbest) if beam is None else beam,
             nbest=nbest,
             length_penalty=own.length_penalty,
             minimum_length=own.minimum_length,
@@ -290,72 +246,72 @@ class Translator:
             found[i] = hypotheses
         return found
 
-    def _aligned(self, source: str, target: str) -> Translation:
-        encoding, ids = self._encoded(source), self.target.encode(target).ids
-        if not encoding.ids:
-            return self._one(source, encoding, None)
-        read = torch.tensor([encoding.ids], device=self.device)
-        written = torch.tensor([[*ids, Tokenizer.EOS]], device=self.device)
+    def _aligned(self, given: _Input, target: str) -> Translation:
+        written = self.target.encode(_checked_text(target))
+        read = torch.tensor([given.encoding.ids], dtype=torch.long, device=self.device)
+        outputs = torch.tensor([[*written.ids, Tokenizer.EOS]], device=self.device)
         with torch.inference_mode():
             state = self.model.begin(read, torch.ones_like(read, dtype=torch.bool))
-            log_probs, weights = forced(self.model, state, written, SYMBOLS)
+            log_probs, weights = forced(self.model, state, outputs, SYMBOLS)
         log_prob = float(log_probs.sum())
-        score = self.search(None, 1).normalised(log_prob, len(ids) + 1)
-        found = Hypothesis(tuple(ids), log_prob, score, weights[0].cpu(), ended=True)
-        return self._one(source, encoding, found)
+        score = self.search(None, 1).normalised(log_prob, outputs.shape[1])
+        found = Hypothesis(tuple(written.ids), log_prob, score, weights[0].cpu(), ended=True)
+        return self._one(given, found, _text(target, written, self.settings.target_language))
 
-    def _encoded(self, text: str) -> Encoding:
-        encoding = self.source.encode(text)
+    def _inputs(self, texts: Sequence[str]) -> list[_Input]:
+        inputs = [self._input(_checked_text(text)) for text in texts]
+        cut = sum(one.cut for one in inputs)
+        if cut:
+            warnings.warn(
+                f"inputs are read up to {self.settings.max_tokens} tokens; {cut} of {len(inputs)} "
+                "are longer and were cut",
+                UserWarning,
+                stacklevel=3,
+            )
+        return inputs
+
+    def _input(self, text: str) -> _Input:
         limit = self.settings.max_tokens
-        if len(encoding.ids) <= limit:
-            return encoding
-        warnings.warn(
-            f"an input of {len(encoding.ids)} tokens is cut to {limit}", UserWarning, stacklevel=3
-        )
-        return Encoding(encoding.ids[:limit], encoding.tokens[:limit], encoding.offsets[:limit])
+        most = max(MAX_CHARACTERS, limit * _CHARACTERS)  # so that a huge text is not cut up whole
+        ids, tokens, offsets = self.source.encode(text[:most])
+        cut = len(ids) > limit or bool(text[most:].strip())
+        return _Input(text, Encoding(ids[:limit], tokens[:limit], offsets[:limit]), cut)
 
-    def _translation(
-        self, text: str, encoding: Encoding, hypotheses: list[Hypothesis]
-    ) -> Translation:
-        if not hypotheses:
-            return self._one(text, encoding, None)
-        first, *others = [self._one(text, encoding, hypothesis) for hypothesis in hypotheses]
+    def _translation(self, given: _Input, hypotheses: list[Hypothesis]) -> Translation:
+        found = [self._one(given, one, self._written(one.tokens)) for one in hypotheses]
+        if not found:  # a blank text
+            return self._one(given, None, self._written(()))
+        return replace(found[0], alternatives=tuple(found[1:]))
+
+    def _written(self, ids: Sequence[int]) -> Text:
+        text, offsets = self.target.decode_offsets(ids)
+        pieces = self.target.pieces(ids)
+        tokens = [Token(piece, *span) for piece, span in zip(pieces, offsets, strict=True)]
+        return Text(text, tuple(tokens), self.settings.target_language)
+
+    def _one(self, given: _Input, found: Hypothesis | None, written: Text) -> Translation:
+        score, log_prob = (0.0, 0.0) if found is None else (found.score, found.log_prob)
+        read = _text(given.text, given.encoding, self.settings.source_language)
+        maps = self._maps(found, len(read.tokens))
         return Translation(
-            first.source,
-            first.text,
-            first.tokens,
-            first.score,
-            first.log_prob,
-            first.record,
-            first.truncated,
-            tuple(others),
+            source=given.text,
+            text=written.text,
+            tokens=tuple(token.text for token in written.tokens),
+            score=score,
+            log_prob=log_prob,
+            looked=self._record(read, written, maps, score) if maps else None,
+            truncated=given.cut or (found is not None and not found.ended),
         )
 
-    def _one(self, text: str, encoding: Encoding, found: Hypothesis | None) -> Translation:
-        ids = () if found is None else found.tokens
-        written, offsets = self.target.decode_offsets(ids)
-        pieces = tuple(self.target.pieces(ids))
-        score = 0.0 if found is None else found.score
-        spans = zip(encoding.tokens, encoding.offsets, strict=True)
-        read = [Token(text[start:end] or token, start, end) for token, (start, end) in spans]
-        wrote = [Token(t, *span) for t, span in zip(pieces, offsets, strict=True)]
-        record = Record(
-            task="translation",
-            read=Text(text, tuple(read), self.settings.source_language),
-            written=Text(written, tuple(wrote), self.settings.target_language),
-            maps=self._maps(found, len(read)),
-            details={"model": self.name, "score": score},
-        )
-        cut = len(encoding.ids) == self.settings.max_tokens
-        forced = found is not None and not found.ended
-        log_prob = 0.0 if found is None else found.log_prob
-        return Translation(text, written, pieces, score, log_prob, record, cut or forced)
+    def _record(self, read: Text, written: Text, maps: tuple[Map, ...], score: float) -> Record:
+        return Record("translation", read, written, maps, {"model": self.name, "score": score})
 
     def _maps(self, found: Hypothesis | None, keys: int) -> tuple[Map, ...]:
+        names = self._names()
         if found is None:
-            return ()
+            return tuple(Map(name, np.zeros((0, keys), dtype=np.float32)) for name in names)
         weights = found.weights[:, :-1, :keys].float().numpy()  # without the end mark and padding
-        return tuple(Map(name, matrix) for name, matrix in zip(self._names(), weights, strict=True))
+        return tuple(Map(name, matrix) for name, matrix in zip(names, weights, strict=True))
 
     def _names(self) -> list[str]:
         part = self.settings.model.decoder
@@ -363,6 +319,20 @@ class Translator:
             layers, heads = range(1, part.layers + 1), range(1, part.num_heads + 1)
             return [f"layer {layer}, head {head}" for layer in layers for head in heads]
         return [] if part.attention == "none" else [part.attention]
+
+
+def _checked_text(text: object) -> str:
+    if not isinstance(text, str):
+        raise UserError(
+            f"text must be a string, or a list of strings; got {type(text).__name__}. Decode "
+            "bytes, and leave None out."
+        )
+    return text
+
+
+def _text(text: str, encoding: Encoding, language: str | None) -> Text:
+    pairs = zip(encoding.tokens, encoding.offsets, strict=True)
+    return Text(text, tuple(Token(token, *span) for token, span in pairs), language)
 
 
 def load_translator(opened: Opened, device: torch.device) -> Translator:

@@ -13,20 +13,15 @@ from torch import Tensor
 from regard.data.batches import loader, pad, plan
 from regard.data.text import Pairs, read_parallel, read_tsv
 from regard.data.tokens import Tokenizer
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError
 from regard.models.seq2seq import Seq2Seq, token_loss
 from regard.tasks.base import CONFIG
 from regard.tasks.metrics import text_scores
-from regard.tasks.translation import (
-    SOURCE_TOKENS,
-    TARGET_TOKENS,
-    DataSettings,
-    ModelSettings,
-    TranslationSettings,
-    Translator,
-)
+from regard.tasks.translation import SOURCE_TOKENS, TARGET_TOKENS, Translator
+from regard.tasks.translation_settings import DataSettings, ModelSettings, TranslationSettings
 from regard.training.job import Loss
 
+_AT_ONCE = 64  # sentences of the development set
 _FREE = ("workers", "checkpoint_steps", "keep", "device")  # these do not change the result
 
 
@@ -94,6 +89,9 @@ class TranslationJob:
         translator: The model and its tokenizers.
         train_pairs: The training data, encoded.
         dev: The development data.
+
+    Raises:
+        DataError: No pair of the development data is short enough.
     """
 
     def __init__(
@@ -109,7 +107,7 @@ class TranslationJob:
         self.metric: str = settings.metric
         self.higher_is_better = settings.metric != "loss"
         self.data, self.dev = PairDataset(train_pairs), dev
-        self.dev_encoded = encode_pairs(dev, translator, limit=None)
+        self.dev_encoded = encode_pairs(dev, translator, limit=settings.data.max_tokens)
         self.identity = _identity(settings, translator, train_pairs.pairs, dev)
         self._lengths = [
             (len(source), len(target) + 1)
@@ -160,22 +158,25 @@ class TranslationJob:
         return f"{len(places)} pairs of at most {longest} tokens: {shown}"
 
     def evaluate(self, poll: Callable[[], None]) -> dict[str, float]:
-        """Score the development set: loss per token, perplexity, and greedy BLEU and chrF."""
+        """Score the development set: loss per token, perplexity, and greedy BLEU and chrF.
+
+        Pairs longer than `max_tokens` are left out, as in training.
+        """
         metrics = self._dev_loss(poll)
         if self.metric == "loss":
             return metrics
-        written = []
+        written: list[str] = []
+        references: list[str] = []
         search = self.translator.search(beam=1, nbest=1)
-        sources = self.dev_encoded.sources
-        order = sorted(range(len(sources)), key=lambda i: len(sources[i]))
-        for start in range(0, len(order), 64):
+        for chosen in self._dev_order(lambda i: len(self.dev_encoded.sources[i])):
             poll()
-            chosen = order[start : start + 64]
-            found = self.translator.hypotheses([sources[i] for i in chosen], search)
+            found = self.translator.hypotheses(
+                [self.dev_encoded.sources[i] for i in chosen], search
+            )
             written += [
                 self.translator.target.decode(one[0].tokens) if one else "" for one in found
             ]
-        references = [self.dev.targets[i] for i in order]
+            references += [self.dev.targets[self.dev_encoded.indices[i]] for i in chosen]
         language = self.settings.data.target_language
         scored = text_scores(written, references, language=language)
         return {**metrics, **{score.name: score.score for score in scored}}
@@ -219,14 +220,17 @@ class TranslationJob:
     def _dev_loss(self, poll: Callable[[], None]) -> dict[str, float]:
         total, count = 0.0, 0
         dataset = PairDataset(self.dev_encoded)
-        order = sorted(range(len(dataset)), key=lambda i: len(self.dev_encoded.targets[i]))
-        for start in range(0, len(order), 64):
+        for chosen in self._dev_order(lambda i: len(self.dev_encoded.targets[i])):
             poll()
-            batch = collate([dataset[i] for i in order[start : start + 64]])
+            batch = collate([dataset[i] for i in chosen])
             total += float(self._loss(batch, 0.0))
             count += self.size(batch)
-        loss = total / max(count, 1)
+        loss = total / count
         return {"loss": loss, "perplexity": math.exp(min(loss, 700.0))}
+
+    def _dev_order(self, length: Callable[[int], int]) -> list[list[int]]:
+        order = sorted(range(len(self.dev_encoded)), key=length)
+        return [order[start : start + _AT_ONCE] for start in range(0, len(order), _AT_ONCE)]
 
 
 def model_settings(settings: TranslationSettings) -> ModelSettings:
@@ -283,6 +287,9 @@ def encode_pairs(pairs: Pairs, translator: Translator, *, limit: int | None) -> 
 
     Returns:
         The pairs that are kept, and which they are.
+
+    Raises:
+        DataError: None is.
     """
     sources, targets, indices = [], [], []
     for index, (source, target) in enumerate(zip(pairs.sources, pairs.targets, strict=True)):
@@ -291,6 +298,11 @@ def encode_pairs(pairs: Pairs, translator: Translator, *, limit: int | None) -> 
             sources.append(ids)
             targets.append(wanted)
             indices.append(index)
+    if not sources:
+        raise DataError(
+            f"at least one pair must have at most {limit} tokens; none has. Raise data.max_tokens.",
+            where=pairs.file,
+        )
     return Encoded(sources, targets, indices, pairs)
 
 

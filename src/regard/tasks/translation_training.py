@@ -13,19 +13,14 @@ from regard.config import checked, read_config
 from regard.data.grammar import Grammar
 from regard.data.text import Pairs, overlap
 from regard.data.tokens import Tokenizer
-from regard.errors import DataError, UserError
+from regard.errors import EnvironmentFault, FileFormatError, UserError
 from regard.models.settings import build_seq2seq
 from regard.saving import read_json, write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.metrics import Scored, require_sacrebleu, text_scores
-from regard.tasks.translation import (
-    DataSettings,
-    TokenSettings,
-    TranslationSettings,
-    Translator,
-    load_translator,
-)
+from regard.tasks.translation import Translator, load_translator
 from regard.tasks.translation_job import TranslationJob, encode_pairs, model_settings, read_pairs
+from regard.tasks.translation_settings import DataSettings, TokenSettings, TranslationSettings
 from regard.training.loop import RUN, Outcome, RunOptions, train
 
 
@@ -73,20 +68,14 @@ def build_job(settings: TranslationSettings, *, root: Path) -> TranslationJob:
     dev = read_pairs(settings.data.dev, settings.data, root=root)
     device = choose_device(own.device)
     if settings.init is not None:
-        opened = open_model(
-            settings.init if not (root / settings.init).is_dir() else root / settings.init
-        )
-        translator = load_translator(opened, device)
-        settings = settings.model_copy(update={"model": translator.settings.model})
+        inside = root / settings.init
+        known = load_translator(open_model(inside if inside.is_dir() else settings.init), device)
+        settings = settings.model_copy(update={"model": known.settings.model})
+        own_settings = model_settings(settings)
+        translator = Translator(known.model, known.source, known.target, own_settings)
     else:
         translator = _fresh(settings, pairs, device)
     encoded = encode_pairs(pairs, translator, limit=settings.data.max_tokens)
-    if not encoded.sources:
-        raise DataError(
-            f"at least one pair must have at most {settings.data.max_tokens} tokens; none has. "
-            "Raise data.max_tokens.",
-            where=pairs.file,
-        )
     return TranslationJob(settings, translator, train_pairs=encoded, dev=dev)
 
 
@@ -154,23 +143,16 @@ def evaluate_translation(
         MissingExtraError: sacrebleu is not installed.
     """
     require_sacrebleu()
+    opened = open_model(model)
     pairs = _test_pairs(model, files)
-    translator = load_translator(open_model(model), choose_device(device))
+    translator = load_translator(opened, choose_device(device))
     written = [result.text for result in translator(pairs.sources, beam=beam)]
     language = translator.settings.target_language
     return Evaluation(text_scores(written, pairs.targets, language=language), written, pairs)
 
 
 def _test_pairs(model: str, files: Sequence[str]) -> Pairs:
-    notes = Path(model) / RUN
-    data, root = DataSettings(train="", dev=""), Path()
-    if notes.is_file():
-        content = read_json(notes)
-        where = str(notes)
-        data, root = (
-            checked(content.get("data", {}), DataSettings, where=where),
-            Path(content["root"]),
-        )
+    data, root = _run_data(Path(model))
     if files:
         return read_pairs(list(files), data, root=Path())
     if data.test is None:
@@ -179,6 +161,18 @@ def _test_pairs(model: str, files: Sequence[str]) -> Pairs:
             where="evaluate",
         )
     return read_pairs(data.test, data, root=root)
+
+
+def _run_data(folder: Path) -> tuple[DataSettings, Path]:
+    """Read how a run's data files are to be read, and where they lie."""
+    for notes in (folder / RUN, folder.parent / RUN):  # a run's folder, or the model in it
+        if notes.is_file():
+            content = read_json(notes)
+            if not isinstance(content, dict) or not isinstance(content.get("root"), str):
+                raise FileFormatError("must name a root; it is no note of a run.", where=str(notes))
+            data = checked(content.get("data") or {}, DataSettings, where=str(notes))
+            return data, Path(content["root"])
+    return DataSettings(train="", dev=""), Path()
 
 
 def check_translation(path: Path, changes: Sequence[str]) -> list[str]:
@@ -200,9 +194,11 @@ def check_translation(path: Path, changes: Sequence[str]) -> list[str]:
     job = build_job(settings, root=path.parent)
     train_pairs = job.data.encoded.pairs
     lines = [_described("train", train_pairs), _described("dev", job.dev)]
-    left_out = len(train_pairs) - len(job.data)
-    if left_out:
-        lines.append(f"train: {left_out} pairs longer than {settings.data.max_tokens} tokens")
+    for name, encoded in (("train", job.data.encoded), ("dev", job.dev_encoded)):
+        left_out = len(encoded.pairs) - len(encoded)
+        if left_out:
+            limit = settings.data.max_tokens
+            lines.append(f"warning: {left_out} pairs of {name} have more than {limit} tokens")
     lines += _leaks("dev", train_pairs, job.dev)
     if settings.data.test is not None:
         test = read_pairs(settings.data.test, settings.data, root=path.parent)
@@ -283,15 +279,17 @@ def new_translation(folder: Path, *, overwrite: bool = False) -> list[Path]:
         The files: the config, three TSV files, and the true alignment of the test pairs.
 
     Raises:
-        UserError: A file exists already.
+        UserError: A file exists already, or the folder's name is that of a file.
+        EnvironmentFault: The folder cannot be made.
     """
-    folder.mkdir(parents=True, exist_ok=True)
     examples = Grammar().sample(6400, seed=1)
     parts = {"train": examples[:6000], "dev": examples[6000:6200], "test": examples[6200:]}
-    files = {"config.toml": _CONFIG.format(name=folder / "config.toml")}
+    config = str(folder / "config.toml")
+    files = {"config.toml": _CONFIG.format(name=config if config.isprintable() else "config.toml")}
     for name, part in parts.items():
         files[f"{name}.tsv"] = "".join(f"{one.source}\t{one.target}\n" for one in part)
     files["test.alignment.txt"] = "".join(_pharaoh(one.sure, one.possible) for one in parts["test"])
+    _make_folder(folder)
     for name in files:
         if (folder / name).exists() and not overwrite:
             raise UserError(
@@ -302,6 +300,19 @@ def new_translation(folder: Path, *, overwrite: bool = False) -> list[Path]:
     return [folder / name for name in files]
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UserError(
+            "must be a folder; it is a file. Choose another.", where=str(folder)
+        ) from None
+    except OSError as error:
+        raise EnvironmentFault(
+            f"cannot be made: {error.strerror}. Choose another folder.", where=str(folder)
+        ) from None
+
+
 def _pharaoh(sure: frozenset[tuple[int, int]], possible: frozenset[tuple[int, int]]) -> str:
     links = [f"{s}-{t}" if (s, t) in sure else f"{s}p{t}" for s, t in sorted(possible)]
     return " ".join(links) + "\n"
@@ -309,6 +320,7 @@ def _pharaoh(sure: frozenset[tuple[int, int]], possible: frozenset[tuple[int, in
 
 TASK = TaskKind(
     name="translation",
+    summary="Text in one language in, text in another out.",
     load=load_translator,
     train=train_translation,
     evaluate=evaluate_translation,
