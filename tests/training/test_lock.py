@@ -56,11 +56,6 @@ def test_t10_a_live_lock_is_refused_and_a_killed_one_is_taken_over(
     assert not (tmp_path / "run" / LOCK).exists()
 
 
-def test_t10_the_holder_leaves_nothing(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    holder.communicate("")
-    assert list((tmp_path / "run").iterdir()) == []
-
-
 @pytest.mark.parametrize(
     "content",
     [

@@ -29,6 +29,13 @@ def test_lines_after_the_checkpoint_are_cut(tmp_path: Path) -> None:
     assert (first["text"], first["loss"]) == ("日本\nline", "nan")
 
 
+def test_a_checkpoint_that_knows_no_size_cuts_nothing(tmp_path: Path) -> None:
+    for _ in range(2):
+        with Log(tmp_path, size=None, quiet=True) as log:
+            log.write("one")
+    assert _events(tmp_path) == ["one", "one"]
+
+
 def test_a_log_that_was_removed_begins_anew(tmp_path: Path) -> None:
     with Log(tmp_path, size=500, quiet=True) as log:
         log.write("one")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,6 +15,8 @@ from regard.saving import load_tensors
 from regard.training.checkpoint import Checkpoints, read_progress
 from regard.training.steps import Stepper
 
+# PyTorch warns where a machine has fewer cores than there are workers.
+pytestmark = pytest.mark.filterwarnings("ignore:This DataLoader will create")
 WAYS = {
     "best": {},
     "average": {"select": "average", "average": 3},
@@ -102,14 +105,19 @@ def test_t5_many_stops(lab: Any, tmp_path: Path, result: Any) -> None:
     assert result(tmp_path / "run") == lab.expected("best")
 
 
-def test_a_stop_names_what_is_saved_and_gives_the_exit_code(
-    tmp_path: Path, tiny: Any, go: Any, cut: Any
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 143)]
+)
+def test_t5_a_stop_names_what_is_saved_and_gives_the_exit_code(
+    tmp_path: Path, tiny: Any, go: Any, number: int, code: int
 ) -> None:
+    before = signal.getsignal(number)
     job = tiny()
-    job.at_loss[3] = cut.stop
+    job.at_loss[3] = lambda: signal.raise_signal(number)
     with pytest.raises(Interrupted, match=r"step 3 is saved\. Go on with --resume") as caught:
         go(tmp_path / "run", job)
-    assert caught.value.exit_code == 143
+    assert caught.value.exit_code == code
+    assert signal.getsignal(number) is before
 
 
 def test_t1_a_loss_that_is_not_finite_is_not_applied_but_named(

@@ -55,7 +55,7 @@ class Progress:
         finished: Whether early stopping has ended the training.
         epoch_ends: Steps at which epochs ended.
         sums: What the log averages over the steps since its last line.
-        log_bytes: Size of the log when the checkpoint was saved.
+        log_bytes: Size of the log when the checkpoint was saved, or None where it is not known.
         identity: What must be the same for the run to go on.
     """
 
@@ -74,7 +74,7 @@ class Progress:
     finished: bool = False
     epoch_ends: list[int] = field(default_factory=list)
     sums: dict[str, float] = field(default_factory=dict)
-    log_bytes: int = 0
+    log_bytes: int | None = None
     identity: dict[str, Any] = field(default_factory=dict)
 
     def needs(self, *, select: str, average: int) -> set[int]:

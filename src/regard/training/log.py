@@ -20,15 +20,17 @@ class Log:
 
     Args:
         folder: The run's folder.
-        size: Bytes that stay; later lines are those of an earlier try and are made again.
+        size: Bytes that stay, None for all; later lines are those of an earlier try and are made
+            again.
         quiet: Whether to show nothing.
 
     Attributes:
         size: Bytes that `log.jsonl` holds.
     """
 
-    def __init__(self, folder: Path, *, size: int, quiet: bool) -> None:
-        self.path, self.size = Path(folder) / "log.jsonl", size
+    def __init__(self, folder: Path, *, size: int | None, quiet: bool) -> None:
+        self.path, self.size = Path(folder) / "log.jsonl", 0
+        self._kept = size
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self._stream: io.FileIO | None = None
         self._begun = time.monotonic()
@@ -38,7 +40,8 @@ class Log:
 
     def __enter__(self) -> Log:
         self._stream = io.FileIO(self.path, "ab")
-        self.size = min(self.size, self._stream.tell())
+        there = self._stream.tell()
+        self.size = there if self._kept is None else min(self._kept, there)
         self._stream.truncate(self.size)
         if self.console.is_terminal and not self.console.quiet:
             self._bar = Progress(

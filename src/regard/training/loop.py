@@ -121,7 +121,7 @@ class _Run:
         self.checkpoints = Checkpoints(self.folder)
         self.stepper = Stepper(job, settings)
         self.total = sum(job.steps(epoch) for epoch in range(settings.epochs))
-        self.progress = Progress(identity=job.identity)
+        self.progress = Progress(identity=job.identity, log_bytes=0)
         self.failed_saves = 0
 
     def go(self, notes: Mapping[str, Any] | None) -> Outcome:
