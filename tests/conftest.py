@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from jaxtyping import config as jaxtyping_config
@@ -45,3 +47,57 @@ def without_shapes() -> Iterator[None]:
     jaxtyping_config.update("jaxtyping_disable", True)
     yield
     jaxtyping_config.update("jaxtyping_disable", before)
+
+
+REVERSAL = """\
+task = "translation"
+metric = "loss"
+
+[data]
+train = "train.tsv"
+dev = "dev.tsv"
+test = "test.tsv"
+source_language = "en"
+target_language = "en"
+max_tokens = 12
+
+[model]
+embedding_dim = 32
+dropout = 0.0
+encoder = {kind = "gru", hidden_dim = 32}
+decoder = {kind = "gru", hidden_dim = 32, attention_dim = 32, order = "bahdanau"}
+
+[training]
+epochs = 8
+batch_tokens = 100
+learning_rate = 0.01
+label_smoothing = 0.0
+evaluate_epochs = 100
+threads = 1
+device = "cpu"
+
+[decoding]
+beam = 3
+maximum_length = 14
+"""
+
+
+@pytest.fixture(scope="session")
+def reversal_run(tmp_path_factory: pytest.TempPathFactory) -> SimpleNamespace:
+    """A translator that has learnt to reverse six letters: `folder`, `config` and `run`.
+
+    Nothing may be written into its folders.
+    """
+    from regard.data.generated import reversal
+    from regard.tasks.translation_training import train_translation
+    from regard.training import RunOptions
+
+    folder: Path = tmp_path_factory.mktemp("reversal")
+    for seed, (name, count) in enumerate({"train": 300, "dev": 20, "test": 20}.items(), start=1):
+        pairs = reversal(count, minimum_length=2, maximum_length=6, symbols=6, seed=seed)
+        lines = "".join(f"{source}\t{target}\n" for source, target in pairs)
+        (folder / f"{name}.tsv").write_text(lines, encoding="utf-8")
+    config = folder / "config.toml"
+    config.write_text(REVERSAL, encoding="utf-8")
+    train_translation(config, [], RunOptions(folder / "run", quiet=True))
+    return SimpleNamespace(folder=folder, config=config, run=folder / "run")
