@@ -332,7 +332,8 @@ def _checked_text(text: object) -> str:
 
 def _text(text: str, encoding: Encoding, language: str | None) -> Text:
     pairs = zip(encoding.tokens, encoding.offsets, strict=True)
-    return Text(text, tuple(Token(token, *span) for token, span in pairs), language)
+    tokens = (Token(text[start:end] or token, start, end) for token, (start, end) in pairs)
+    return Text(text, tuple(tokens), language)
 
 
 def load_translator(opened: Opened, device: torch.device) -> Translator:
