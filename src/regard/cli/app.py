@@ -29,6 +29,10 @@ _LONGEST_LINE = 2000
 EXIT_BUG, EXIT_USER, EXIT_ENVIRONMENT, EXIT_INTERRUPT = 1, 2, 3, 130
 
 
+class _Passed(Exception):
+    """Carries an error, its cause, past click, which would handle it in its own way."""
+
+
 class Verbs(click.Group):
     """A group whose verbs are imported when they are called."""
 
@@ -51,6 +55,13 @@ class Verbs(click.Group):
         if name not in VERBS and not name.startswith("-"):
             raise click.UsageError(f"no such command {name!r}; {did_you_mean(name, VERBS)}", ctx)
         return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a verb; click shall not turn a broken pipe or Ctrl-C into something else."""
+        try:
+            return super().invoke(ctx)
+        except (OSError, KeyboardInterrupt) as error:
+            raise _Passed from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the verbs without importing them."""
@@ -83,15 +94,22 @@ def run(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         code = app.main(args=given or ["--help"], prog_name="regard", standalone_mode=False)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader has what it wanted
-        _drop_output()
-        code = 0
     except BaseException as error:  # everything becomes one line and a code
-        if debug and not isinstance(error, SystemExit):
-            traceback.print_exc()
-        code = report(error)
-        _end_output()
+        code = _ended(error, given, debug=debug)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _ended(error: BaseException, given: list[str], *, debug: bool) -> int:
+    if isinstance(error, _Passed) and error.__cause__ is not None:
+        error = error.__cause__
+    if isinstance(error, BrokenPipeError):  # the reader has what it wanted
+        _drop_output()
+        return 0
+    if debug and not isinstance(error, SystemExit):
+        traceback.print_exception(error)
+    code = report(error, where=next((name for name in given if name in VERBS), None))
+    _end_output()
+    return code
 
 
 def _without_debug(arguments: list[str]) -> tuple[bool, list[str]]:
@@ -114,11 +132,12 @@ def _drop_output() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def report(error: BaseException) -> int:
+def report(error: BaseException, *, where: str | None = None) -> int:
     """Say in one line what went wrong.
 
     Args:
         error: The error.
+        where: The place to name where the error names none.
 
     Returns:
         The exit code.
@@ -126,6 +145,8 @@ def report(error: BaseException) -> int:
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else EXIT_BUG
     code, line = _explained(error)
+    if where is not None and getattr(error, "where", "") is None:
+        line = f"{where}: {line}"
     text = " ".join(line.split())[:_LONGEST_LINE]
     sys.stderr.write(f"regard: error: {text}\n")
     return code
@@ -150,6 +171,10 @@ def _system(error: Any) -> tuple[int, str]:
     return EXIT_ENVIRONMENT, f"{where}: {reason}; check the disk and what it allows"
 
 
+def _interrupted(_: BaseException) -> tuple[int, str]:
+    return EXIT_INTERRUPT, "signal: interrupted; nothing was left half written"
+
+
 def _no_memory(_: BaseException) -> tuple[int, str]:
     return EXIT_ENVIRONMENT, "memory: not enough; use smaller batches or a smaller model"
 
@@ -161,7 +186,7 @@ _WRONG_PATHS = (FileNotFoundError, FileExistsError, IsADirectoryError, NotADirec
 _EXPLANATIONS: list[tuple[Any, Callable[[Any], tuple[int, str]]]] = [
     (RegardError, lambda error: (error.exit_code, str(error))),
     (click.exceptions.Exit, lambda error: (error.exit_code, "stopped")),
-    ((KeyboardInterrupt, click.exceptions.Abort), lambda _: (EXIT_INTERRUPT, "interrupted")),
+    ((KeyboardInterrupt, click.exceptions.Abort), _interrupted),
     (click.ClickException, lambda error: (EXIT_USER, _usage(error))),
     (MemoryError, _no_memory),
     (OSError, _system),
@@ -174,7 +199,8 @@ def _usage(error: click.ClickException) -> str:
     message = error.format_message().rstrip(".")
     message = message[:1].lower() + message[1:]
     if isinstance(error, click.NoSuchOption) and context:
-        known = [name for p in context.command.params for name in p.opts if name.startswith("--")]
+        parameters = context.command.get_params(context)
+        known = [name for p in parameters for name in p.opts if name.startswith("--")]
         message = f"no such option {error.option_name}; {did_you_mean(error.option_name, known)}"
     if ";" not in message:
         message += f"; see regard {where} --help".replace("  ", " ")

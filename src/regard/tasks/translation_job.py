@@ -157,6 +157,7 @@ class TranslationJob:
         longest = max(batch.source.shape[1], batch.outputs.shape[1])
         return f"{len(places)} pairs of at most {longest} tokens: {shown}"
 
+    @torch.no_grad()
     def evaluate(self, poll: Callable[[], None]) -> dict[str, float]:
         """Score the development set: loss per token, perplexity, and greedy BLEU and chrF.
 
