@@ -110,7 +110,7 @@ class Decoder(nn.Module, abc.ABC):
     def step(
         self, tokens: Int[Tensor, "batch hypotheses"], state: DecoderState
     ) -> tuple[Decoded, DecoderState]:
-        """Read one more token of every hypothesis; the tokens axis is that of the hypotheses."""
+        """Read one more token of every hypothesis, which stand on the tokens axis."""
 
     @abc.abstractmethod
     def forward(self, tokens: Int[Tensor, "batch tokens"], encoded: Encoded) -> Decoded:

@@ -24,7 +24,7 @@ def checked_cell(cell: str) -> type[nn.GRU] | type[nn.LSTM]:
 def sinusoids(
     start: int, length: int, dim: int, *, device: torch.device | None = None
 ) -> Float[Tensor, "length dim"]:
-    """Encode places by sines and cosines, for any place: there is no table to run out of.
+    """Encode places by sines and cosines; there is no table to run out of.
 
     Args:
         start: The first place.

@@ -36,7 +36,7 @@ class Bridge(nn.Module):
 
 
 class RecurrentCore(nn.Module):
-    """The recurrent layers of a decoder, advanced one token at a time or over a sequence.
+    """The recurrent layers of a decoder, advanced by one token or over a sequence.
 
     States are `(batch, hypotheses, states, hidden_dim)`: the layers of a GRU, or the layers of
     an LSTM followed by its cells.
@@ -96,7 +96,7 @@ class RecurrentCore(nn.Module):
 
 
 class Sources(NamedTuple):
-    """What a context is read from: prepared items, a fixed vector, and the attention's state."""
+    """What a context is read from: items, a fixed vector, the attention's state."""
 
     memory: tuple[Prepared, ...]
     fixed: Float[Tensor, "batch hypotheses final_dim"]
@@ -134,7 +134,7 @@ class ContextReader(nn.Module):
         query: Float[Tensor, "batch queries dim"],
         sources: Sources,
     ) -> tuple[Tensor, Tensor, State | None]:
-        """Return context, weights `(batch, maps, queries, keys)` and the attention's state."""
+        """Return context, weights `(batch, maps, queries, keys)` and the next state."""
         if self.attention is None:
             fixed = sources.fixed.expand(-1, query.shape[1], -1)
             return fixed, fixed.new_zeros(query.shape[0], 0, query.shape[1], 0), None

@@ -85,7 +85,7 @@ class Seq2Seq(nn.Module):
         return self.decoder.start(self.encoder(source, source_mask))
 
     def step(self, tokens: Int[Tensor, "batch hypotheses"], state: DecoderState) -> Step:
-        """Read one more token of every hypothesis, wherever it lies, and foretell the next."""
+        """Read one more token of every hypothesis and foretell the next."""
         decoded, after = self.decoder.step(tokens.to(self.bias.device), state)
         log_probs = self.logits(decoded.features).float().log_softmax(dim=-1)
         return Step(log_probs, decoded.weights, after)

@@ -19,7 +19,7 @@ Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class RecurrentEncoderSettings(Strict):
-    """A recurrent encoder: cell, size of the states of one direction, layers, directions."""
+    """A recurrent encoder: cell, size of one direction, layers, directions."""
 
     kind: Literal["gru", "lstm"] = "gru"
     hidden_dim: Size = 256
@@ -70,7 +70,7 @@ DecoderSettings = Annotated[
 
 
 class Seq2SeqSettings(Strict):
-    """A whole model: embeddings, encoder, decoder, dropout, and whether the output is tied."""
+    """A whole model: embeddings, encoder, decoder, dropout, tied output or not."""
 
     embedding_dim: Size = 256
     encoder: EncoderSettings = RecurrentEncoderSettings()

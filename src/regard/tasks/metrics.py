@@ -1,4 +1,4 @@
-"""Scores of written text against references, with the signature that makes them comparable."""
+"""Scores of text against references, with signatures that make them comparable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Translation: text in one language in, text in another out, and where the model looked."""
+"""Translation: text in, text in another language out, and where the model looked."""
 
 from __future__ import annotations
 
@@ -208,7 +208,7 @@ class Translator:
         return [self._aligned(*pair) for pair in zip(inputs, targets, strict=True)]
 
     def search(self, beam: int | None, nbest: int) -> Search:
-        """Return how to search: as the model's settings say, with another beam where one is given.
+        """Return how to search: as the model says, or with another beam.
 
         Args:
             beam: How many hypotheses are kept; by default the model's number, and at least `nbest`.

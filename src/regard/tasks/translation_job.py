@@ -1,4 +1,4 @@
-"""What the training loop needs to know of a translator: pairs, batches, loss, evaluation."""
+"""What the training loop knows of a translator: batches, loss, evaluation."""
 
 from __future__ import annotations
 

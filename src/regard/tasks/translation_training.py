@@ -1,4 +1,4 @@
-"""Training, scoring and checking translators: what `regard train`, `evaluate` and `check` do."""
+"""What `regard train`, `evaluate`, `check` and `new` do for translators."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every way of decoding shares: the model it steps, the settings, the hypotheses."""
+"""What all searches share: the model they step, settings, hypotheses."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def restricted(
     search: Search,
     length: int,
 ) -> Float[Tensor, "batch hypotheses vocabulary"]:
-    """Forbid what may not be written now: banned tokens, an end too early, a token too late.
+    """Forbid banned tokens, an end that is too early, a token that is too late.
 
     Args:
         log_probs: What the model says.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from jaxtyping import Float
 from torch import Tensor
 
 from regard.models.decoding.base import (
@@ -34,10 +35,8 @@ def greedy_search(
     Returns:
         One hypothesis for each sentence.
     """
-    written: list[list[int]] = [[] for _ in range(batch)]
-    looks: list[list[Tensor]] = [[] for _ in range(batch)]
-    log_probs = [0.0] * batch
-    live = list(range(batch))
+    outputs = [_Output() for _ in range(batch)]
+    live = outputs
     tokens = torch.full((batch, 1), symbols.bos)
     for length in range(search.maximum_length + 1):
         if not live:
@@ -46,22 +45,33 @@ def greedy_search(
         allowed = restricted(step.log_probs, symbols, search, length)
         best, choice = (part.squeeze(1).cpu() for part in allowed.max(dim=-1))
         weights = step.weights.squeeze(2).cpu()
-        for row, sentence in enumerate(live):
-            log_probs[sentence] += float(best[row])
-            looks[sentence].append(weights[row])
-            if choice[row] != symbols.eos:
-                written[sentence].append(int(choice[row]))
+        for row, output in enumerate(live):
+            output.add(int(choice[row]), float(best[row]), weights[row])
         kept = (choice != symbols.eos).nonzero().flatten()
         live = [live[row] for row in kept.tolist()]
         tokens = choice[kept].unsqueeze(1)
         state = step.state if len(kept) == len(choice) else step.state.keep(kept, 1)
-    return [
-        Hypothesis(
-            tokens=tuple(written[sentence]),
-            log_prob=log_probs[sentence],
-            score=search.normalised(log_probs[sentence], len(written[sentence]) + 1),
-            weights=torch.stack(looks[sentence], dim=1),
-            ended=len(written[sentence]) < search.maximum_length,
+    return [output.hypothesis(search) for output in outputs]
+
+
+class _Output:
+    """An output while it is written; its last token is the end mark."""
+
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.weights: list[Tensor] = []
+        self.log_prob = 0.0
+
+    def add(self, token: int, log_prob: float, weights: Float[Tensor, "maps keys"]) -> None:
+        self.tokens.append(token)
+        self.weights.append(weights)
+        self.log_prob += log_prob
+
+    def hypothesis(self, search: Search) -> Hypothesis:
+        return Hypothesis(
+            tokens=tuple(self.tokens[:-1]),
+            log_prob=self.log_prob,
+            score=search.normalised(self.log_prob, len(self.tokens)),
+            weights=torch.stack(self.weights, dim=1),
+            ended=len(self.tokens) <= search.maximum_length,
         )
-        for sentence in range(batch)
-    ]
