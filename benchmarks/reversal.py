@@ -4,8 +4,9 @@
     python benchmarks/reversal.py table FOLDER
 
 The same network learns to reverse sequences of 5 to 80 symbols, once looking at the items
-(`additive`), once with the encoder's last states as a constant context (`none`). `table` scores
-what it finds in FOLDER by length, writes `benchmarks/results/reversal.json`, and draws
+(`additive`), once with the encoder's last states as a constant context (`none`); each first learns
+sequences of 5 to 20 symbols and goes on from there (`init`). `table` scores what it finds in FOLDER
+by length, writes `benchmarks/results/reversal.json`, and draws
 `docs/images/reversal.svg`.
 """
 
@@ -33,21 +34,21 @@ metric = "loss"
 train = "train.tsv"
 dev = "dev.tsv"
 [model]
-embedding_dim = 128
+embedding_dim = 64
 dropout = 0.0
 [model.encoder]
 kind = "gru"
 hidden_dim = 128
 [model.decoder]
 kind = "gru"
-hidden_dim = 256
+hidden_dim = 128
 order = "input_feeding"
 attention_dim = 128
 [training]
-epochs = 6
-batch_tokens = 2560
+epochs = 2
+batch_tokens = 640
 batch_sentences = 64
-learning_rate = 0.002
+learning_rate = 0.003
 warmup_steps = 100
 label_smoothing = 0.0
 threads = 1
@@ -58,22 +59,37 @@ maximum_length = 100
 """
 
 
-def write(path: Path, *, count: int, lengths: tuple[int, int], seed: int) -> None:
+STAGES = {"short": (20_000, 20, 640, 0.003), "long": (12_000, 80, 1600, 0.002)}
+SYMBOLS = 26
+
+
+def write(path: Path, *, count: int, longest: int, seed: int) -> None:
     """Write sequences and their reverse."""
-    low, high = lengths
-    pairs = reversal(count, minimum_length=low, maximum_length=high, symbols=64, seed=seed)
+    pairs = reversal(
+        count, minimum_length=LENGTHS[0], maximum_length=longest, symbols=SYMBOLS, seed=seed
+    )
     path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs), encoding="utf-8")
 
 
 def train(folder: Path, *, context: str, seed: int) -> None:
-    """Train one network, or go on with it."""
+    """Train one network on short sequences, then on all, or go on with it."""
     folder.mkdir(parents=True, exist_ok=True)
-    write(folder / "train.tsv", count=20_000, lengths=(5, 80), seed=1)
-    write(folder / "dev.tsv", count=200, lengths=(5, 80), seed=2)
     config = folder / "reversal.toml"
     config.write_text(CONFIG, encoding="utf-8")
-    changes = [f"model.decoder.attention={context}", f"training.seed={seed}"]
-    train_translation(config, changes, RunOptions(folder / f"{context}-{seed}", resume=True))
+    before = ""
+    for stage, (count, longest, tokens, rate) in STAGES.items():
+        write(folder / "train.tsv", count=count, longest=longest, seed=1)
+        write(folder / "dev.tsv", count=200, longest=longest, seed=2)
+        name = f"{context}-{seed}" + ("" if stage == "long" else f"-{stage}")
+        changes = [
+            f"model.decoder.attention={context}",
+            f"training.seed={seed}",
+            f"training.batch_tokens={tokens}",
+            f"training.learning_rate={rate}",
+            *([f"init={before}"] if before else []),
+        ]
+        outcome = train_translation(config, changes, RunOptions(folder / name, resume=True))
+        before = str(outcome.folder.relative_to(folder))
 
 
 def accuracy(run: Path) -> dict[str, dict[str, float]]:
@@ -82,7 +98,7 @@ def accuracy(run: Path) -> dict[str, dict[str, float]]:
     rows = {}
     for length in LENGTHS:
         pairs = reversal(
-            100, minimum_length=length, maximum_length=length, symbols=64, seed=100 + length
+            100, minimum_length=length, maximum_length=length, symbols=SYMBOLS, seed=100 + length
         )
         results = translator([source for source, _ in pairs])
         whole, places = 0, 0
@@ -121,7 +137,7 @@ def table(folder: Path) -> None:
     torch.set_num_threads(1)
     runs, drawn = {}, {}
     for context, name in CONTEXTS.items():
-        found = sorted(run for run in folder.glob(f"{context}-*") if (run / "model").is_dir())
+        found = sorted(run for run in folder.glob(f"{context}-[0-9]") if (run / "model").is_dir())
         scores = [accuracy(run) for run in found]
         runs.update({run.name: score for run, score in zip(found, scores, strict=True)})
         drawn[context] = {str(n): [s[str(n)]["symbols"] for s in scores] for n in LENGTHS}

@@ -167,7 +167,7 @@ class Grammar:
 
 
 def _noun(noun: Noun, *, definite: bool) -> _Part:
-    """Write "the cat", 猫, or "a cat", 一只猫; the measure word 只 is the cat's as much as the a's."""
+    """Write "the cat", 猫, or "a cat", 一只猫, whose 一只 may belong to either word."""
     if definite:
         return _Part(("the", noun.english), (noun.chinese,), ((1, 0),))
     measured = ((0, 0), (1, 0))
