@@ -72,6 +72,12 @@ def test_a_plan_depends_on_seed_and_epoch_alone() -> None:
     assert plan(lengths, tokens=64, seed=2, epoch=0) != first
 
 
+def test_every_epoch_has_as_many_batches() -> None:
+    lengths = [(n % 13 + 1, n % 7 + 1) for n in range(200)]
+    plans = [plan(lengths, tokens=40, seed=3, epoch=e, max_sentences=9) for e in range(6)]
+    assert len({len(one) for one in plans}) == 1
+
+
 def test_similar_lengths_stand_together_and_batches_are_mixed() -> None:
     lengths = [(i % 40 + 1,) for i in range(4000)]
     batches = plan(lengths, tokens=400, seed=0, epoch=0)
