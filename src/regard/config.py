@@ -104,7 +104,10 @@ def checked(table: Mapping[str, Any], kind: type[Settings], *, where: str) -> Se
 def _apply(table: dict[str, Any], change: str) -> None:
     key, equals, text = change.partition("=")
     if not equals or not key.strip():
-        raise ConfigError(f"a change must read key=value; got {change!r}.", where="arguments")
+        raise ConfigError(
+            f"a change must read key=value; got {change!r}.",
+            where="arguments",
+        )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
@@ -128,6 +131,8 @@ def _one_line(error: ValidationError, kind: type[BaseModel]) -> str:
         return field + explain(first)
     if first["type"] == "extra_forbidden":
         known = _fields_at(kind, path[:-1])
+        if path[-1] in known:  # that of another kind
+            return f"{field}: must be left out for this kind; it is given. Remove it."
         return f"{field}: must be a setting; it is none: {did_you_mean(path[-1], known)}"
     message = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if first["msg"].startswith("Value error"):  # a check of ours, which says what it got

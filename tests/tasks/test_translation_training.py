@@ -75,7 +75,10 @@ def test_a_training_can_continue_from_a_model(project: Path, reversal_run: Any) 
     """`init` brings tokenizers, sizes and weights; languages and search are the config's own."""
     changes = [f"init={json.dumps(str(reversal_run.run))}", "data.max_tokens=9", "decoding.beam=2"]
     changes += ["model.embedding_dim=8", "training.epochs=1", "training.learning_rate=1e-7"]
-    outcome = train_translation(project, changes, RunOptions(project.parent / "again", quiet=True))
+    options = RunOptions(project.parent / "again", quiet=True)
+    with pytest.warns(UserWarning, match="init: .*model of the config are not used"):
+        outcome = train_translation(project, changes, options)
+    assert "It went on from" in (outcome.folder / "card.md").read_text()
     again = load(outcome.folder)
     assert again.settings.model.embedding_dim == 32
     assert (again.settings.max_tokens, again.settings.decoding.beam) == (9, 2)
@@ -85,7 +88,8 @@ def test_a_training_can_continue_from_a_model(project: Path, reversal_run: Any) 
 def test_a_job_searches_as_its_config_says(project: Path, reversal_run: Any) -> None:
     changes = [f"init={json.dumps(str(reversal_run.run))}", "decoding.maximum_length=3"]
     settings = read_config(project, TranslationSettings, changes=changes)
-    job = build_job(settings, root=project.parent)
+    with pytest.warns(UserWarning, match="init: "):
+        job = build_job(settings, root=project.parent)
     assert job.translator.search(None, 1).maximum_length == 3
 
 

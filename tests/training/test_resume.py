@@ -103,7 +103,8 @@ def test_t6_a_change_is_shown_and_may_be_allowed(run: Path, tiny: Any, go: Any) 
         go(run, job, resume=True)
     message = str(caught.value)
     assert "data.train was 'abc', is 'abd'; new was None, is [1, 2]; torch was '1'" in message
-    assert message.endswith("add --allow-change data.train.")
+    flags = "--allow-change data.train --allow-change new --allow-change torch."
+    assert message.endswith(f"add {flags}")
     with pytest.raises(ResumeError, match="torch was '1', is '2'"):
         go(run, job, resume=True, allow=("data", "new"))
     assert go(run, job, resume=True, allow=("data", "new", "torch")).steps == 24

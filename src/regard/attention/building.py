@@ -78,6 +78,10 @@ def split_mask(mask: Tensor | None, key: Tensor) -> tuple[Tensor | None, Tensor 
 
     What fits neither goes with the per-query masks, whose check knows all the sizes.
     """
+    if mask is not None and not isinstance(mask, Tensor):
+        raise MaskError(
+            f"mask must be a bool tensor; got {type(mask).__name__}. Use torch.as_tensor(mask)."
+        )
     if mask is None or mask.dtype != torch.bool or mask.shape != key.shape[:2]:
         return mask, None
     return None, mask

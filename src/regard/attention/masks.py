@@ -33,6 +33,10 @@ def lengths(counts: Int[Tensor, " batch"], keys: int | None = None) -> Bool[Tens
         >>> lengths(torch.tensor([2, 0]), 3).int().tolist()
         [[1, 1, 0], [0, 0, 0]]
     """
+    if not isinstance(counts, Tensor):
+        raise MaskError(
+            f"counts must be a tensor; got {type(counts).__name__}. Use torch.as_tensor(counts)."
+        )
     if counts.dim() != 1 or counts.dtype == torch.bool or counts.is_floating_point():
         raise MaskError(
             f"counts must be whole numbers (batch,); got {counts.dtype} {tuple(counts.shape)}. "

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from regard.cli.common import write_lines
+from regard.cli.common import load_torch, write_lines
 
 
 @click.command("check")
@@ -14,6 +14,7 @@ from regard.cli.common import write_lines
 @click.argument("changes", nargs=-1, metavar="[KEY=VALUE]...")
 def command(config: Path, changes: tuple[str, ...]) -> None:
     """Check CONFIG and its data: every field, every file, what they share."""
+    load_torch()
     from regard.tasks.base import config_kind
 
     write_lines(*config_kind(config).check(config, changes))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -28,6 +30,17 @@ threads_option = click.option(
 )
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON, one object a line.")
 force_option = click.option("--force", is_flag=True, help="Replace files that exist.")
+
+
+def load_torch() -> None:
+    """Import torch with Ctrl-C held back until it is done: its own import would swallow it."""
+    if "torch" in sys.modules or not hasattr(signal, "pthread_sigmask"):
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        importlib.import_module("torch")
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def set_threads(threads: int | None) -> None:

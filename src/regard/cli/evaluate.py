@@ -11,6 +11,7 @@ from regard.cli.common import (
     device_option,
     force_option,
     json_option,
+    load_torch,
     set_threads,
     threads_option,
     write_json,
@@ -25,6 +26,9 @@ from regard.cli.common import (
 @click.option(
     "--save", type=click.Path(path_type=Path), help="Write the translations, a line each."
 )
+@click.option("--source-column", help="Of a TSV file: a number from 0, or a name in its header.")
+@click.option("--target-column", help="The same for the references.")
+@click.option("--header/--no-header", default=None, help="Whether a TSV's first line holds names.")
 @force_option
 @json_option
 @device_option
@@ -35,6 +39,9 @@ def command(  # noqa: PLR0913 - one argument for each option
     files: tuple[Path, ...],
     beam: int | None,
     save: Path | None,
+    source_column: str | None,
+    target_column: str | None,
+    header: bool | None,
     force: bool,
     as_json: bool,
     device: str,
@@ -46,15 +53,23 @@ def command(  # noqa: PLR0913 - one argument for each option
     """
     if save is not None:
         check_output(save, force=force, inputs=files)
+    load_torch()
     set_threads(threads)
     from regard.saving import write_file
     from regard.tasks.base import open_model, task_kind
 
     kind = task_kind(open_model(model).config["task"])
-    result = kind.evaluate(model, [str(file) for file in files], beam=beam, device=device)
+    given = {"source_column": source_column, "target_column": target_column, "header": header}
+    reading = {name: _number(value) for name, value in given.items() if value is not None}
+    paths = [str(file) for file in files]
+    result = kind.evaluate(model, paths, beam=beam, device=device, reading=reading)
     if save is not None:
         write_file(save, "".join(line + "\n" for line in result.written), overwrite=force)
     if as_json:
         write_json(result.table())
     else:
         write_lines(*result.lines())
+
+
+def _number(value: str | bool) -> str | int | bool:
+    return int(value) if isinstance(value, str) and value.isdecimal() else value

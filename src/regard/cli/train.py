@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from regard.cli.common import json_option, write_json, write_lines
+from regard.cli.common import json_option, load_torch, write_json, write_lines
 
 
 @click.command("train")
@@ -18,7 +18,7 @@ from regard.cli.common import json_option, write_json, write_lines
 @click.option(
     "--output",
     type=click.Path(path_type=Path),
-    help="The run's folder; by default runs/NAME, after the config.",
+    help="The run's folder; by default runs/NAME, after the config or its folder.",
 )
 @click.option("--resume", is_flag=True, help="Go on from the newest checkpoint in that folder.")
 @click.option(
@@ -51,12 +51,15 @@ def command(  # noqa: PLR0913 - one argument for each option
     Checkpoints are saved on the way and when Ctrl-C or SIGTERM stops the training; --resume goes on
     as if it had never stopped, to the last bit.
     """
+    load_torch()
     from regard.tasks.base import config_kind
     from regard.training import RunOptions
 
     given = {"device": device, "threads": threads, "seed": seed}
     shortcuts = [f"training.{name}={_toml(v)}" for name, v in given.items() if v is not None]
-    folder = Path("runs") / config.stem if output is None else output
+    # `regard new` calls every config config.toml: its folder's name tells them apart.
+    name = config.resolve().parent.name if config.stem == "config" else config.stem
+    folder = Path("runs") / (name or "config") if output is None else output
     options = RunOptions(folder, resume=resume, allow_change=allowed, quiet=quiet)
     outcome = config_kind(config).train(config, [*changes, *shortcuts], options)
     if as_json:

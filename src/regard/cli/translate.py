@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from regard.cli.common import (
     device_option,
     force_option,
     json_option,
+    load_torch,
     set_threads,
     threads_option,
     write_json,
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 _ENDINGS = (".svg", ".html", ".json")
 _LARGEST_INPUT = 64 << 20  # bytes on standard input, which may never end
-_AT_ONCE = 1024  # sentences translated before the first is written
+_AT_ONCE = 256  # sentences translated before the first is written
 
 
 @click.command("translate")
@@ -73,25 +75,32 @@ def command(  # noqa: PLR0913 - one argument for each option
 
     For each text on the command line: the translation, its words, and a picture of which word came
     from which. For lines of a file: one line for each line. With --nbest: score, tab, translation.
-    A score is the logarithm of the probability, divided by a length penalty.
+    A score is the logarithm of the probability, divided by a length penalty. Standard input is read
+    to its end first.
     """
     lines = _lines(texts, path, encoding)
     if picture is not None:
         _check_picture(picture, len(lines), force=force, inputs=[path] if path else [])
+    load_torch()
     set_threads(threads)
     translator = _translator(model, device)
     shown = bool(texts) and texts != ("-",) if show is None else show
-    number = 0
+    longest, number, cut = translator.settings.decoding.maximum_length, 0, 0
     for start in range(0, len(lines), _AT_ONCE):
         part = lines[start : start + _AT_ONCE]
         for result in translator(part, beam=beam, nbest=nbest, batch_size=batch_size):
-            number += 1
+            number, cut = number + 1, cut + (len(result.tokens) >= longest)
             if picture is not None:
                 result.save(_numbered(picture, number, len(lines)), overwrite=force)
             if as_json:
                 write_json(_as_table(result))
             else:
                 write_lines(*_as_lines(result, nbest=nbest, show=shown))
+    if cut:
+        warnings.warn(
+            f"translations have at most {longest} tokens; {cut} of {number} were ended there",
+            stacklevel=1,
+        )
 
 
 def _translator(model: str, device: str) -> Translator:

@@ -192,12 +192,15 @@ class TranslationJob:
         (folder / "card.md").write_text(self._card(), encoding="utf-8")
 
     def _card(self) -> str:
-        data = self.identity["data"]
+        data, init = self.identity["data"], self.settings.init
+        begun = (
+            f"\nIt went on from `{init}`, whose card names its data and licence.\n" if init else ""
+        )
         return (
             "# Translation model\n\n"
             f"Trained by `regard train` on {len(self.data):,} sentence pairs "
             f"(SHA-256 {data['train']}), chosen on {len(self.dev):,} (SHA-256 {data['dev']}), "
-            f"seed {self.settings.training.seed}.\n"
+            f"seed {self.settings.training.seed}.\n" + begun
         )
 
     def _plan(self, epoch: int) -> list[list[int]]:

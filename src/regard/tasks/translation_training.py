@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -68,8 +69,7 @@ def build_job(settings: TranslationSettings, *, root: Path) -> TranslationJob:
     dev = read_pairs(settings.data.dev, settings.data, root=root)
     device = choose_device(own.device)
     if settings.init is not None:
-        inside = root / settings.init
-        known = load_translator(open_model(inside if inside.is_dir() else settings.init), device)
+        known = _known(settings, root, device)
         settings = settings.model_copy(update={"model": known.settings.model})
         own_settings = model_settings(settings)
         translator = Translator(known.model, known.source, known.target, own_settings)
@@ -77,6 +77,27 @@ def build_job(settings: TranslationSettings, *, root: Path) -> TranslationJob:
         translator = _fresh(settings, pairs, device)
     encoded = encode_pairs(pairs, translator, limit=settings.data.max_tokens)
     return TranslationJob(settings, translator, train_pairs=encoded, dev=dev)
+
+
+def _known(settings: TranslationSettings, root: Path, device: torch.device) -> Translator:
+    """Load the model to continue from, and say what of the config does not count then."""
+    name = settings.init or ""
+    inside = root / name
+    try:
+        known = load_translator(open_model(inside if inside.is_dir() else name), device)
+    except UserError as error:
+        raise UserError(str(error), where="init") from error
+    ignored = [part for part in ("tokens", "model") if part in settings.model_fields_set]
+    if ignored:
+        warnings.warn(
+            f"init: {' and '.join(ignored)} of the config are not used: those of {name} are",
+            stacklevel=3,
+        )
+    for side in ("source_language", "target_language"):
+        own, other = getattr(settings.data, side), getattr(known.settings, side)
+        if own and other and own != other:
+            warnings.warn(f"init: {side} is {own}, that of {name} is {other}", stacklevel=3)
+    return known
 
 
 def _fresh(settings: TranslationSettings, pairs: Pairs, device: torch.device) -> Translator:
@@ -125,7 +146,12 @@ class Evaluation:
 
 
 def evaluate_translation(
-    model: str, files: Sequence[str], *, beam: int | None = None, device: str = "auto"
+    model: str,
+    files: Sequence[str],
+    *,
+    beam: int | None = None,
+    device: str = "auto",
+    reading: Mapping[str, Any] | None = None,
 ) -> Evaluation:
     """Translate the sources of sentence pairs and score the result.
 
@@ -134,6 +160,7 @@ def evaluate_translation(
         files: A TSV file, or two parallel files; none for the test files of the run's config.
         beam: How many hypotheses are kept; by default the model's.
         device: Where to run.
+        reading: Fields of `DataSettings` (columns, header, encoding) that replace the run's.
 
     Returns:
         Scores and translations.
@@ -144,15 +171,16 @@ def evaluate_translation(
     """
     require_sacrebleu()
     opened = open_model(model)
-    pairs = _test_pairs(model, files)
+    pairs = _test_pairs(model, files, reading or {})
     translator = load_translator(opened, choose_device(device))
     written = [result.text for result in translator(pairs.sources, beam=beam)]
     language = translator.settings.target_language
     return Evaluation(text_scores(written, pairs.targets, language=language), written, pairs)
 
 
-def _test_pairs(model: str, files: Sequence[str]) -> Pairs:
+def _test_pairs(model: str, files: Sequence[str], reading: Mapping[str, Any]) -> Pairs:
     data, root = _run_data(Path(model))
+    data = checked({**data.model_dump(), **reading}, DataSettings, where="evaluate")
     if files:
         return read_pairs(list(files), data, root=Path())
     if data.test is None:
@@ -204,6 +232,7 @@ def check_translation(path: Path, changes: Sequence[str]) -> list[str]:
         test = read_pairs(settings.data.test, settings.data, root=path.parent)
         lines.append(_described("test", test))
         lines += _leaks("test", train_pairs, test)
+        lines += ["warning: test is dev"] if test.sha256 == job.dev.sha256 else []
     sizes = f"{job.translator.source.size} source and {job.translator.target.size} target tokens"
     count = sum(parameter.numel() for parameter in job.model.parameters())
     return [*lines, f"model: {count:,} parameters, {sizes}; {job.steps(0)} steps an epoch"]
@@ -228,7 +257,8 @@ _CONFIG = """\
 # A translator for the sentences that `regard new translation` wrote beside this file.
 # Train it:     regard train {name}
 # Change it:    regard train {name} training.epochs=20 model.decoder.order=bahdanau
-# Use it:       regard translate --model runs/config/model "Tom chases Jerry"
+# Use it:       regard translate --model runs/{run} "Tom chases Jerry"
+# Another kind: regard train {name} "model.decoder={{kind='transformer', layers=2}}"
 task = "translation"
 
 [data]
@@ -285,7 +315,8 @@ def new_translation(folder: Path, *, overwrite: bool = False) -> list[Path]:
     examples = Grammar().sample(6400, seed=1)
     parts = {"train": examples[:6000], "dev": examples[6000:6200], "test": examples[6200:]}
     config = str(folder / "config.toml")
-    files = {"config.toml": _CONFIG.format(name=config if config.isprintable() else "config.toml")}
+    name, run = (config, folder.resolve().name) if config.isprintable() else ("config.toml", "NAME")
+    files = {"config.toml": _CONFIG.format(name=name, run=run)}
     for name, part in parts.items():
         files[f"{name}.tsv"] = "".join(f"{one.source}\t{one.target}\n" for one in part)
     files["test.alignment.txt"] = "".join(_pharaoh(one.sure, one.possible) for one in parts["test"])

@@ -73,5 +73,11 @@ class Report:
             )
         ]
         lines = [f"{self.subject}: {', '.join(counts)}"]
-        lines += [f"  {outcome}" for outcome in self.outcomes if outcome.status == "failed"]
+        failed = [outcome for outcome in self.outcomes if outcome.status == "failed"]
+        lines += [f"  {outcome}" for outcome in failed]
+        if len(failed) > len(self.outcomes) / 2:
+            lines.append(
+                "Most checks failed. The call is attention(query, key, mask=mask); are query_dim "
+                "and key_dim given, and right?"
+            )
         return "\n".join(lines)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
-from regard.errors import ResumeError
+from regard.errors import ResumeError, did_you_mean
 
 
 def compare(before: dict[str, Any], now: dict[str, Any], *, allowed: tuple[str, ...]) -> None:
@@ -20,18 +21,29 @@ def compare(before: dict[str, Any], now: dict[str, Any], *, allowed: tuple[str, 
         ResumeError: Something else differs; the message shows what.
     """
     old, new = _flat(before), _flat(json.loads(json.dumps(now)))
+    known = sorted(old.keys() | new.keys())
+    for field in allowed:
+        if not any(_is_allowed(name, (field,)) for name in known):
+            raise ResumeError(
+                f"must name a field; got {field!r}: {did_you_mean(field, known)}",
+                where="--allow-change",
+            )
     changed = [
-        f"{name} was {old.get(name)!r}, is {new.get(name)!r}"
-        for name in sorted(old.keys() | new.keys())
-        if old.get(name) != new.get(name) and not _is_allowed(name, allowed)
+        name for name in known if old.get(name) != new.get(name) and not _is_allowed(name, allowed)
     ]
     if changed:
-        first = changed[0].partition(" was ")[0]
+        what = "; ".join(f"{n} was {_short(old.get(n))}, is {_short(new.get(n))}" for n in changed)
+        flags = " ".join(f"--allow-change {name}" for name in changed)
         raise ResumeError(
-            f"a run goes on only as it was: {'; '.join(changed)}. Put it back, or add "
-            f"--allow-change {first}.",
-            where="resume",
+            f"a run goes on only as it was: {what}. Put it back, or add {flags}.", where="resume"
         )
+
+
+def _short(value: object) -> str:
+    """Show a value; of a hash, the beginning."""
+    if isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value):
+        return value[:12]
+    return repr(value)
 
 
 def _is_allowed(name: str, allowed: tuple[str, ...]) -> bool:

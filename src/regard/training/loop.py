@@ -160,7 +160,7 @@ class _Run:
             allowed=options.allow_change,
         )
         if resumed is None:
-            return []
+            return ["no checkpoint to go on from: the run begins at step 0"]
         self.progress = resumed.progress
         return resumed.notices
 
