@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 
-from regard.cli.common import check_output, set_threads
+from regard.cli.common import check_output, load_torch, set_threads
 from regard.errors import EnvironmentFault, UserError
 
 
@@ -46,3 +48,25 @@ def test_threads_are_set_where_a_number_is_given() -> None:
     set_threads(1)
     assert torch.get_num_threads() == 1
     torch.set_num_threads(before)
+
+
+SWALLOWING = """
+import os, signal
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    sum(range(100_000))
+except KeyboardInterrupt:
+    pass
+"""
+
+
+def test_t5_ctrl_c_while_torch_is_imported_is_not_lost(tmp_path: Path) -> None:
+    """Importing torch swallows a KeyboardInterrupt: it must come when the import is done."""
+    (tmp_path / "torch.py").write_text(SWALLOWING)
+    program = "from regard.cli.common import load_torch; load_torch(); print('lost')"
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    ended = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, check=False
+    )
+    assert b"lost" not in ended.stdout
+    assert b"KeyboardInterrupt" in ended.stderr
