@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from regard.cli.common import check_output, load_torch, set_threads
+from regard.cli.common import check_output, set_threads
 from regard.errors import EnvironmentFault, UserError
 
 
