@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from regard.data.text import Pairs, read_tsv
+from regard.saving import verify_folder
 from regard.tasks import load
 from regard.tasks.metrics import require_sacrebleu, text_scores
 from regard.tasks.translation_training import train_translation
@@ -56,12 +57,20 @@ def train(data: Path, runs: Path, *, system: str, seed: int) -> None:
 
 
 def translate(run: Path, pairs: Pairs) -> dict[str, list[str]]:
-    """Translate the test set greedily and with the model's beam."""
+    """Translate the test set greedily and with the model's beam, once for each model."""
+    cache = run / "written.json"
+    key = verify_folder(run / "model")["sha256"] + pairs.sha256
+    if cache.is_file():
+        known: dict[str, dict[str, list[str]]] = json.loads(cache.read_text(encoding="utf-8"))
+        if key in known:
+            return known[key]
     translator = load(run / "model", device="cpu")
-    return {
+    written = {
         "greedy": [result.text for result in translator(pairs.sources, beam=1)],
         "beam 5": [result.text for result in translator(pairs.sources, beam=5)],
     }
+    cache.write_text(json.dumps({key: written}, ensure_ascii=False), encoding="utf-8")
+    return written
 
 
 def bootstrap(ours: list[str], theirs: list[str], references: list[str]) -> tuple[float, float]:
