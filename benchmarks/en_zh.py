@@ -104,6 +104,8 @@ def table(data: Path, runs: Path) -> None:
     written: dict[str, dict[str, list[str]]] = {}
     for system in SYSTEMS:
         for run in sorted(runs.glob(f"{system}-*")):
+            if not run.is_dir():
+                continue
             if not (run / "model").is_dir():
                 print(f"{run.name}: not finished")
                 continue
