@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from regard import testing
-from regard.attention import Attention, MultiHead, Score, Traits, functional
+from regard.attention import Attention, MultiHead, Traits, functional
 from regard.errors import MechanismError
 from regard.testing import CHECKS, check_attention
 
@@ -272,7 +272,18 @@ def test_the_right_mechanism_passes_in_every_type():
     dtypes = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
     report = check_attention(Plain(), dtypes=dtypes)
     assert report.ok
-    assert set(report.skipped) == {"prepared_keys_agree", "weights_may_be_left_out"}
+    assert set(report.skipped) == {
+        "prepared_keys_agree",
+        "weights_may_be_left_out",
+        "steps_hold_the_mask",
+        "steps_ignore_padding",
+        "hypotheses_are_independent",
+        "whole_sequences_are_refused",
+        "gradients_through_steps_are_right",
+        "generators_decide",
+        "samples_follow_the_distribution",
+        "training_gradients_are_right",
+    }
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.__name__)
@@ -283,8 +294,14 @@ def test_a_wrong_mechanism_is_caught_by_the_check_meant_for_it(wrong):
 
 @pytest.mark.parametrize("name", [name for name, check in CHECKS.items() if check.default])
 def test_every_check_runs_alone_and_says_what_it_demands(name):
-    report = check_attention(Attention("scaled_dot"), checks=[name])
-    assert report.passed == (name,)
+    attentions = (
+        Attention("scaled_dot"),
+        Attention("coverage", query_dim=4, key_dim=4, hidden_dim=3),
+        Attention("scaled_dot", "sampled"),
+        Attention("scaled_dot", "gumbel_softmax"),
+    )
+    passed = [check_attention(attention, checks=[name]).passed for attention in attentions]
+    assert (name,) in passed
     meaning = CHECKS[name].meaning
     assert meaning.endswith(".")
     assert len(meaning) <= 80
@@ -391,29 +408,6 @@ def test_a_mistyped_check_is_named():
 
 def test_public_names_exist():
     assert all(hasattr(testing, name) for name in testing.__all__)
-
-
-class Fading(Score):
-    """A stateful score: the dot product, less what a key has had so far."""
-
-    traits = Traits(stateful=True)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.query_dim = self.key_dim = None
-
-    def prepare(self, key):
-        return key
-
-    def forward(self, query, prepared_key, state=None):
-        scores = functional.dot_scores(query, prepared_key)
-        return scores if state is None else scores - state.total
-
-
-@pytest.mark.parametrize("attention", [Attention(Fading()), MultiHead(2, 8, score=Fading())])
-def test_stateful_mechanisms_are_examined_step_by_step(attention):
-    report = check_attention(attention, dtypes=(torch.float32, torch.bfloat16))
-    assert "queries_are_independent" in report.skipped
 
 
 @pytest.mark.compiled

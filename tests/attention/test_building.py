@@ -3,22 +3,34 @@ from __future__ import annotations
 import pytest
 import torch
 
-from regard.attention import SCORES, SELECTIONS, Additive, Attention, Dot, Softmax
-from regard.attention.building import build_score, build_selection, checked_dropout
+from regard.attention import (
+    SCORES,
+    SELECTIONS,
+    Additive,
+    Attention,
+    Dot,
+    Function,
+    LocalPredictive,
+    Softmax,
+)
+from regard.attention.building import build_parts, checked_dropout
 from regard.errors import MaskError, MechanismError
 
 NO_SIZES: dict[str, int | None] = {"query_dim": None, "key_dim": None, "hidden_dim": None}
 
 
 def test_parts_are_found_by_name_or_taken_as_they_are():
-    score = Dot()
-    assert build_score(score, NO_SIZES) is score
-    built = build_score("additive", {"query_dim": 4, "key_dim": 3, "hidden_dim": 5})
+    score, selection = Dot(), Softmax(0.5)
+    assert build_parts(score, selection, NO_SIZES) == (score, selection)
+    sizes = {"query_dim": 4, "key_dim": 3, "hidden_dim": 5}
+    built, chosen = build_parts("additive", "local_predictive", sizes)
     assert isinstance(built, Additive)
     assert (built.query_dim, built.key_dim, built.hidden_dim) == (4, 3, 5)
-    assert isinstance(build_selection("softmax"), Softmax)
-    selection = Softmax(0.5)
-    assert build_selection(selection) is selection
+    assert isinstance(chosen, LocalPredictive)
+    assert chosen.query_dim == 4
+    function, _ = build_parts(torch.matmul, "softmax", {**NO_SIZES, "key_dim": 3})
+    assert isinstance(function, Function)
+    assert function.key_dim == 3
 
 
 def test_mistyped_names_get_a_suggestion():

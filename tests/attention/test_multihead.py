@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from regard.attention import Additive, Bilinear, MultiHead, Score, Traits, masks
-from regard.attention.multihead import HeadScores
+from regard.attention.heads import HeadScores
 from regard.errors import MechanismError, ShapeError
 
 

@@ -3,67 +3,130 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable, Collection
 
 import torch
 from torch import Tensor
 
 from regard.attention import masks
 from regard.attention.parts import Mechanism, Prepared, Score, Selection, State
-from regard.attention.scores import SCORES
+from regard.attention.scores import SCORES, Function
 from regard.attention.selections import SELECTIONS
 from regard.errors import MaskError, MechanismError, ShapeError, did_you_mean
 
+Sizes = dict[str, int | None]
 
-def build_score(score: Score | str, sizes: dict[str, int | None]) -> Score:
-    """Return a score part, or build the one of that name from the sizes that it takes."""
+
+def build_parts(
+    score: Score | Callable[[Tensor, Tensor], Tensor] | str,
+    selection: Selection | str,
+    sizes: Sizes,
+) -> tuple[Score, Selection]:
+    """Return a score and a selection, built by name from the sizes that they take.
+
+    Args:
+        score: A part, a function of query and key, or a name in `SCORES`.
+        selection: A part, or a name in `SELECTIONS`.
+        sizes: Sizes by the names of the parts' arguments; None where none is given.
+
+    Returns:
+        The parts.
+
+    Raises:
+        MechanismError: A name is unknown, a size is missing or belongs to neither part.
+    """
     given = {name: size for name, size in sizes.items() if size is not None}
-    if isinstance(score, Score):
-        if given:
-            sizes_given = ", ".join(f"{name}={size}" for name, size in given.items())
-            raise MechanismError(
-                f"sizes must be left out where the score is built; got {sizes_given}. The score "
-                "has its own."
-            )
-        return score
-    _require_name("score", score)
-    if score not in SCORES:
-        known = did_you_mean(score, SCORES)
-        raise MechanismError(f"score must be the name of a score; got {score!r}: {known}")
-    accepted = [name for name in inspect.signature(SCORES[score]).parameters if name in sizes]
-    needed = [name for name in accepted if _required(SCORES[score], name)]
-    missing = [name for name in needed if name not in given]
-    surplus = [name for name in given if name not in accepted]
-    if missing or surplus:
+    built_score, taken = _score(score, given)
+    built_selection = _selection(selection, given, built_score)
+    if isinstance(score, Score) and given:
+        listed = ", ".join(f"{name}={size}" for name, size in given.items())
         raise MechanismError(
-            f"sizes must be those of {score!r}: {', '.join(accepted)}; got "
-            f"{', '.join(f'{name}={size}' for name, size in given.items()) or 'none'}. "
-            f"Missing: {', '.join(missing) or 'none'}; too many: {', '.join(surplus) or 'none'}."
+            f"sizes must be left out where the score is built; got {listed}. The score has its own."
         )
-    return SCORES[score](**given)
+    surplus = [name for name in given if name not in taken]
+    if surplus:
+        raise _wrong_sizes(score, given, taken, surplus=surplus)
+    return built_score, built_selection
 
 
-def _require_name(what: str, name: object) -> None:
+def _score(
+    score: Score | Callable[[Tensor, Tensor], Tensor] | str, given: dict[str, int]
+) -> tuple[Score, Collection[str]]:
+    """Return the score, and which sizes belong to it."""
+    if isinstance(score, Score):
+        return score, given
+    if not isinstance(score, (str, type)) and callable(score):
+        return Function(score, given.get("query_dim"), given.get("key_dim")), (
+            "query_dim",
+            "key_dim",
+        )
+    name = _checked_name("score", score)
+    if name not in SCORES:
+        known = did_you_mean(name, SCORES)
+        raise MechanismError(f"score must be the name of a score; got {name!r}: {known}")
+    taken = sizes_of(SCORES[name])
+    missing = [size for size, needed in taken.items() if needed and size not in given]
+    if missing:
+        raise _wrong_sizes(name, given, taken, missing=missing)
+    return SCORES[name](**{size: given[size] for size in taken if size in given}), taken
+
+
+def _selection(selection: Selection | str, given: dict[str, int], score: Score) -> Selection:
+    if isinstance(selection, Selection):
+        built = selection
+    else:
+        name = _checked_name("selection", selection)
+        if name not in SELECTIONS:
+            known = did_you_mean(name, SELECTIONS)
+            raise MechanismError(f"selection must be the name of one; got {name!r}: {known}")
+        built = _selection_of(name, given.get("query_dim", score.query_dim))
+    if None not in (built.query_dim, score.query_dim) and built.query_dim != score.query_dim:
+        raise MechanismError(
+            f"selection must take queries of the score's size; got query_dim={built.query_dim} and "
+            f"{score.query_dim}. Both look at the same query."
+        )
+    return built
+
+
+def _selection_of(name: str, query_dim: int | None) -> Selection:
+    if "query_dim" not in sizes_of(SELECTIONS[name]):
+        return SELECTIONS[name]()
+    if query_dim is None:
+        raise MechanismError(
+            f"query_dim must be given for selection {name!r}; got none. It looks at the query."
+        )
+    return SELECTIONS[name](query_dim=query_dim)
+
+
+def sizes_of(part: type[Score] | type[Selection]) -> dict[str, bool]:
+    """Return which of the sizes a part takes, and whether each is needed."""
+    parameters = inspect.signature(part).parameters
+    found = [name for name in ("query_dim", "key_dim", "hidden_dim") if name in parameters]
+    return {name: parameters[name].default is inspect.Parameter.empty for name in found}
+
+
+def _wrong_sizes(
+    score: object,
+    given: dict[str, int],
+    taken: Collection[str],
+    *,
+    missing: Collection[str] = (),
+    surplus: Collection[str] = (),
+) -> MechanismError:
+    listed = ", ".join(f"{name}={size}" for name, size in given.items())
+    return MechanismError(
+        f"sizes must be those of {score!r}: {', '.join(taken)}; got {listed or 'none'}. "
+        f"Missing: {', '.join(missing) or 'none'}; too many: {', '.join(surplus) or 'none'}."
+    )
+
+
+def _checked_name(what: str, name: object) -> str:
     if not isinstance(name, str):
         raise MechanismError(
             f"{what} must be a {what.capitalize()} or the name of one; got {name!r}. Call a class "
             "to build the part."
         )
-
-
-def _required(score: type[Score], name: str) -> bool:
-    parameter = inspect.signature(score).parameters[name]
-    return bool(parameter.default is parameter.empty)
-
-
-def build_selection(selection: Selection | str) -> Selection:
-    """Return a selection part, or build the one of that name."""
-    if isinstance(selection, Selection):
-        return selection
-    _require_name("selection", selection)
-    if selection not in SELECTIONS:
-        known = did_you_mean(selection, SELECTIONS)
-        raise MechanismError(f"selection must be the name of one; got {selection!r}: {known}")
-    return SELECTIONS[selection]()
+    return name
 
 
 def checked_dropout(dropout: float) -> float:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from regard.attention.building import (
-    build_score,
-    build_selection,
+    build_parts,
     check_items,
     check_key_mask,
     check_pair,
@@ -36,6 +37,7 @@ from regard.attention.reading import (
     sanitised,
     without_queries_axis,
 )
+from regard.errors import MaskError, MechanismError
 
 __all__ = ["Attended", "Attention", "Prepared", "State", "Traits", "unroll"]
 
@@ -47,9 +49,10 @@ class Attention(Mechanism):
     values; the weights are `s_j`. Queries are read independently of each other.
 
     Args:
-        score: How relevance is scored: a part, or its name in `SCORES`.
+        score: How relevance is scored: a part, its name in `SCORES`, or a function of query and key
+            (see `regard.scores.Function`).
         selection: How scores become weights: a part, or its name in `SELECTIONS`.
-        query_dim: Size of the queries, for a score given by name.
+        query_dim: Size of the queries, for parts given by name.
         key_dim: Size of the keys, for a score given by name.
         hidden_dim: Size of the layer inside, for a score given by name that has one.
         dropout: Probability that a weight is dropped in training. The weights returned are those
@@ -72,7 +75,7 @@ class Attention(Mechanism):
 
     def __init__(
         self,
-        score: Score | str,
+        score: Score | Callable[[Tensor, Tensor], Tensor] | str,
         selection: Selection | str = "softmax",
         *,
         query_dim: int | None = None,
@@ -82,9 +85,7 @@ class Attention(Mechanism):
         check_finite: bool = False,
     ) -> None:
         sizes = {"query_dim": query_dim, "key_dim": key_dim, "hidden_dim": hidden_dim}
-        super().__init__(
-            build_score(score, sizes), build_selection(selection), checked_dropout(dropout)
-        )
+        super().__init__(*build_parts(score, selection, sizes), checked_dropout(dropout))
         self.check_finite = check_finite
 
     @property
@@ -135,6 +136,7 @@ class Attention(Mechanism):
         mask: Bool[Tensor, "..."] | None = None,
         state: State | None = None,
         need_weights: bool = True,
+        generator: torch.Generator | None = None,
     ) -> Attended:
         """Read the items for every query.
 
@@ -145,6 +147,7 @@ class Attention(Mechanism):
             mask: True = may attend: `(batch, keys)`, or `(batch or 1, queries, keys)`.
             state: What the step before returned, for stateful mechanisms.
             need_weights: Whether the weights are wanted.
+            generator: What draws, where the selection samples; by default PyTorch's global one.
 
         Returns:
             Context and weights (without the queries axis for a single query), and what else the
@@ -164,7 +167,8 @@ class Attention(Mechanism):
             prepared = self.prepare(key, value, mask=shared)
         check_pair(self.name, self.score, query, prepared)
         check_state(self, query, prepared, state)
-        reading = Reading(query, prepared, allowed_pairs(prepared, per_query, query.shape[1]))
+        allowed = allowed_pairs(prepared, per_query, query.shape[1])
+        reading = Reading(query, prepared, allowed, generator)
         attended = marked(attend(self, reading, state), lost_queries(reading))
         attended = attended if need_weights else attended._replace(weights=None)
         return without_queries_axis(attended) if single else attended
@@ -175,7 +179,9 @@ def unroll(
     queries: Float[Tensor, "batch queries query_dim"],
     prepared: Prepared,
     *,
+    mask: Bool[Tensor, "..."] | None = None,
     state: State | None = None,
+    generator: torch.Generator | None = None,
 ) -> Attended:
     """Run an attention over the queries one after the other, handing the state on.
 
@@ -186,18 +192,28 @@ def unroll(
         attention: The attention, with one head or several.
         queries: One query for each step.
         prepared: The keys, prepared once.
+        mask: True = may attend, for each query by itself: `(batch or 1, queries, keys)`, with heads
+            second where there are heads.
         state: The state to begin with.
+        generator: What draws, where the selection samples; by default PyTorch's global one.
 
     Returns:
         The steps joined along the queries axis, and the last state.
 
     Raises:
         ShapeError: A size does not fit, or the axes are wrong.
+        MaskError: The mask has no axis for the queries, or another number of them.
+        MechanismError: The result depends on a query's place in a sequence that is whole.
     """
+    _check_steps(attention, queries, mask)
     steps: list[Attended] = []
     before = state
-    for query in queries.unbind(dim=1):
-        steps.append(attention(query.unsqueeze(1), prepared, state=before))
+    for place in range(queries.shape[1]):
+        only = slice(place, place + 1)
+        allowed = None if mask is None else mask[..., only, :]
+        steps.append(
+            attention(queries[:, only], prepared, mask=allowed, state=before, generator=generator)
+        )
         before = steps[-1].state
     if not steps:
         nothing: Attended = attention(queries, prepared)
@@ -211,6 +227,19 @@ def unroll(
         _joined([step.distribution for step in steps], dim=-2) if sampled else weights,
         _joined([step.log_prob for step in steps], dim=-1),
     )
+
+
+def _check_steps(attention: Mechanism, queries: Tensor, mask: Tensor | None) -> None:
+    if attention.traits.positional_queries:
+        raise MechanismError(
+            f"queries must be read as a whole sequence by {attention.name}; got steps. Call it "
+            "with all of them."
+        )
+    if mask is not None and (mask.dim() < 3 or mask.shape[-2] != queries.shape[1]):
+        raise MaskError(
+            f"mask must have an axis for the queries={queries.shape[1]} of unroll, second to last; "
+            f"got {tuple(mask.shape)}. Prepare the keys under a mask that all queries share."
+        )
 
 
 def _joined(parts: list[Tensor | None], dim: int) -> Tensor | None:

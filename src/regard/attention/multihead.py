@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import copy
+from collections.abc import Callable
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.attention.building import (
-    build_score,
-    build_selection,
     check_items,
     check_key_mask,
     check_pair,
@@ -20,6 +18,7 @@ from regard.attention.building import (
     split_mask,
     with_queries_axis,
 )
+from regard.attention.heads import parts_of_heads
 from regard.attention.parts import Attended, Mechanism, Prepared, Score, Selection, State
 from regard.attention.reading import (
     Reading,
@@ -36,16 +35,18 @@ from regard.errors import MechanismError, ShapeError
 class MultiHead(Mechanism):
     """Attention in several heads: `out(concat_h attention_h(W_q q, W_k k, W_v v))`.
 
-    Each head reads its own projection of queries, keys and values; a score with parameters has
-    its own in every head. Weights come with heads second: `(batch, heads, queries, keys)`.
+    Each head reads its own projection of queries, keys and values; scores and selections with
+    parameters have their own in every head. Weights come with heads second: `(batch, heads,
+    queries, keys)`.
 
     Args:
         num_heads: How many heads.
         query_dim: Size of the queries, and of the result.
         key_dim: Size of the keys; by default that of the queries.
         value_dim: Size of the values; by default that of the keys.
-        score: A part for queries and keys of size `query_dim // num_heads`, or its name.
-        selection: How scores become weights: a part, or its name.
+        score: A part for queries and keys of size `query_dim // num_heads`, its name, or a function
+            of query and key.
+        selection: How scores become weights: a part for queries of that size, or its name.
         dropout: Probability that a weight is dropped in training.
 
     Raises:
@@ -69,7 +70,7 @@ class MultiHead(Mechanism):
         *,
         key_dim: int | None = None,
         value_dim: int | None = None,
-        score: Score | str = "scaled_dot",
+        score: Score | Callable[[Tensor, Tensor], Tensor] | str = "scaled_dot",
         selection: Selection | str = "softmax",
         dropout: float = 0.0,
     ) -> None:
@@ -78,11 +79,8 @@ class MultiHead(Mechanism):
                 f"num_heads must divide query_dim; got {num_heads} and {query_dim}. "
                 "Choose sizes such as 8 heads of 64."
             )
-        super().__init__(
-            _score_of_heads(score, num_heads, query_dim // num_heads),
-            build_selection(selection),
-            checked_dropout(dropout),
-        )
+        parts = parts_of_heads(score, selection, num_heads, query_dim // num_heads)
+        super().__init__(*parts, checked_dropout(dropout))
         self.num_heads, self.query_dim = num_heads, query_dim
         self.key_dim = query_dim if key_dim is None else key_dim
         self.value_dim = self.key_dim if value_dim is None else value_dim
@@ -152,6 +150,7 @@ class MultiHead(Mechanism):
         mask: Bool[Tensor, "..."] | None = None,
         state: State | None = None,
         need_weights: bool = True,
+        generator: torch.Generator | None = None,
     ) -> Attended:
         """Read the items for every query, in every head.
 
@@ -163,6 +162,7 @@ class MultiHead(Mechanism):
                 `(batch or 1, heads or 1, queries, keys)`.
             state: What the step before returned, for stateful mechanisms.
             need_weights: Whether the weights are wanted.
+            generator: What draws, where a selection samples; by default PyTorch's global one.
 
         Returns:
             Context `(batch, queries, query_dim)` and weights `(batch, heads, queries, keys)`;
@@ -187,7 +187,8 @@ class MultiHead(Mechanism):
             # A query that may attend to nothing in any head may hold anything, NaN included.
             nothing = ~allowed.any(dim=-1).any(dim=1).unsqueeze(-1)  # (batch or 1, queries or 1, 1)
             query = query.masked_fill(nothing, 0.0)
-        reading = Reading(self._heads(self.query_projection(query)), prepared, allowed)
+        heads = self._heads(self.query_projection(query))
+        reading = Reading(heads, prepared, allowed, generator)
         attended = self._joined(attend(self, reading, state), nothing)
         attended = marked(attended, lost_queries(reading))
         attended = attended if need_weights else attended._replace(weights=None)
@@ -205,66 +206,3 @@ class MultiHead(Mechanism):
             context = context.masked_fill(nothing, 0.0)
         log_prob = None if attended.log_prob is None else attended.log_prob.sum(dim=1)
         return attended._replace(context=context, log_prob=log_prob)
-
-
-class HeadScores(Score):
-    """One copy of a score for each head, each with its own parameters.
-
-    Args:
-        score: The score to copy; its parameters are drawn anew in each copy.
-        num_heads: How many copies.
-    """
-
-    def __init__(self, score: Score, num_heads: int) -> None:
-        super().__init__()
-        self.traits = score.traits
-        self.query_dim, self.key_dim = score.query_dim, score.key_dim
-        self.heads = nn.ModuleList(copy.deepcopy(score) for _ in range(num_heads))
-        for head in self.heads:
-            for module in head.modules():
-                reset = getattr(module, "reset_parameters", None)
-                if callable(reset):
-                    reset()
-
-    def prepare(self, key: Float[Tensor, "*lead keys key_dim"]) -> Float[Tensor, "*lead keys dim"]:
-        """Prepare the keys of every head with its own score."""
-        prepared = [s.prepare(k) for s, k in zip(self._scores(), key.unbind(1), strict=True)]
-        return torch.stack(prepared, dim=1)
-
-    def forward(
-        self,
-        query: Float[Tensor, "*lead queries query_dim"],
-        prepared_key: Float[Tensor, "*lead keys dim"],
-        state: State | None = None,
-    ) -> Float[Tensor, "*lead queries keys"]:
-        """Score every head's keys for its queries."""
-        pairs = zip(self._scores(), query.unbind(1), prepared_key.unbind(1), strict=True)
-        states = [None if state is None else _head_state(state, h) for h in range(len(self.heads))]
-        scored = [s(q, k, states[h]) for h, (s, q, k) in enumerate(pairs)]
-        return torch.stack(scored, dim=1)
-
-    def _scores(self) -> list[Score]:
-        return [head for head in self.heads if isinstance(head, Score)]
-
-
-def _head_state(state: State, head: int) -> State:
-    return State(state.weights[:, head], state.total[:, head], state.step)
-
-
-def _score_of_heads(score: Score | str, num_heads: int, head_dim: int) -> Score:
-    """Copy a score that has parameters for every head; one without serves all at once."""
-    built = build_score(score, _head_sizes(score, head_dim))
-    for name, size in (("query_dim", built.query_dim), ("key_dim", built.key_dim)):
-        if size not in (None, head_dim):
-            raise MechanismError(
-                f"score must have {name}={head_dim}, the size of a head; got {size} in "
-                f"{type(built).__name__}. Divide query_dim by num_heads={num_heads}."
-            )
-    return HeadScores(built, num_heads) if any(True for _ in built.parameters()) else built
-
-
-def _head_sizes(score: Score | str, head_dim: int) -> dict[str, int | None]:
-    if isinstance(score, Score):
-        return {}
-    sizes: dict[str, int | None] = {"query_dim": head_dim, "key_dim": head_dim}
-    return {**sizes, "hidden_dim": head_dim} if score == "additive" else sizes

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.errors import ShapeError
+from regard.errors import MechanismError, ShapeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +21,13 @@ class Traits:
         normalised: The weights of a row that may attend to something sum to one.
         permutation_equivariant: Permuting the keys permutes the weights.
         stochastic: The weights are drawn at random in training.
-        differentiable: Gradients reach the scores through the weights.
+        differentiable: Gradients reach the scores through the weights in training.
         stateful: The result depends on the state that an earlier step returned.
+        positional_queries: The result depends on a query's place among the queries, which are
+            then a sequence whose last place is that of the last key.
+        hard_evaluation: In evaluation one key is chosen, and no gradient reaches the scores.
+        straight_through: The gradient is that of a smooth stand-in for the weights.
+        reads_keys: The weights depend on what the keys hold.
     """
 
     normalised: bool = True
@@ -30,6 +35,10 @@ class Traits:
     stochastic: bool = False
     differentiable: bool = True
     stateful: bool = False
+    positional_queries: bool = False
+    hard_evaluation: bool = False
+    straight_through: bool = False
+    reads_keys: bool = True
 
     def joined(self, other: Traits) -> Traits:
         """Say what holds for a score and a selection together."""
@@ -39,6 +48,10 @@ class Traits:
             stochastic=self.stochastic or other.stochastic,
             differentiable=self.differentiable and other.differentiable,
             stateful=self.stateful or other.stateful,
+            positional_queries=self.positional_queries or other.positional_queries,
+            hard_evaluation=self.hard_evaluation or other.hard_evaluation,
+            straight_through=self.straight_through or other.straight_through,
+            reads_keys=self.reads_keys and other.reads_keys,
         )
 
 
@@ -182,10 +195,12 @@ class Score(nn.Module, abc.ABC):
         query_dim: Size of the queries it takes; None where any size will do.
         key_dim: Size of the keys it takes; None where any size will do.
         one_size: Whether queries must have the size of the prepared keys.
+        constant: Whether all keys get one score, so that none can be preferred.
     """
 
     traits: Traits = Traits()
     one_size: bool = False
+    constant: bool = False
     query_dim: int | None
     key_dim: int | None
 
@@ -208,9 +223,13 @@ class Selection(nn.Module, abc.ABC):
 
     Attributes:
         traits: What the selection states of itself.
+        query_dim: Size of the queries that it looks at; None where it looks at none.
+        needs_preference: Whether it means nothing after a score that is the same for all keys.
     """
 
     traits: Traits = Traits()
+    query_dim: int | None = None
+    needs_preference: bool = False
 
     @abc.abstractmethod
     def forward(
@@ -220,6 +239,7 @@ class Selection(nn.Module, abc.ABC):
         *,
         query: Float[Tensor, "*lead queries query_dim"] | None = None,
         state: State | None = None,
+        generator: torch.Generator | None = None,
     ) -> Selected:
         """Turn scores into weights that are zero wherever the mask is False."""
 
@@ -235,10 +255,14 @@ class Mechanism(nn.Module):
     Attributes:
         check_finite: Whether a score that is not finite raises an error.
         label: Where in a model it stands, for messages; `check_finite` fills it in.
+
+    Raises:
+        MechanismError: The two parts mean nothing together.
     """
 
     def __init__(self, score: Score, selection: Selection, dropout: float) -> None:
         super().__init__()
+        _check_parts(score, selection)
         self.score = score
         self.selection = selection
         self.dropout = dropout
@@ -256,3 +280,17 @@ class Mechanism(nn.Module):
         parts = f"{type(self.score).__name__}, {type(self.selection).__name__}"
         where = f" at {self.label}" if self.label else ""
         return f"{type(self).__name__}({parts}){where}"
+
+
+def _check_parts(score: Score, selection: Selection) -> None:
+    names = f"{type(score).__name__} and {type(selection).__name__}"
+    if score.constant and selection.needs_preference:
+        raise MechanismError(
+            f"selection must not need a preference among keys that all score alike; got {names}. "
+            "Use Softmax for their mean."
+        )
+    if score.traits.positional_queries and selection.traits.stateful:
+        raise MechanismError(
+            f"selection must not go step by step where the score needs the queries' places in a "
+            f"sequence; got {names}. Use a score without such a term."
+        )

@@ -14,11 +14,12 @@ from regard.errors import DivergedError
 
 
 class Reading(NamedTuple):
-    """Queries, what they read, and which pairs are allowed."""
+    """Queries, what they read, which pairs are allowed, and what draws at random."""
 
     query: Float[Tensor, "*lead queries query_dim"]
     prepared: Prepared
     allowed: Bool[Tensor, "..."] | None
+    generator: torch.Generator | None = None
 
 
 def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Attended:
@@ -28,7 +29,7 @@ def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Atten
 
     Args:
         mechanism: What holds the parts.
-        reading: Queries, keys, values and the pairs that are allowed.
+        reading: Queries, keys, values, the pairs that are allowed, and what draws.
         state: The state before this step.
 
     Returns:
@@ -38,14 +39,16 @@ def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Atten
         DivergedError: A score, or an item that may be attended to, is not finite and the
             mechanism checks for it.
     """
-    query, prepared, allowed = reading
+    query, prepared, allowed, generator = reading
     if allowed is not None:
         # A query with nothing to attend to may hold anything: NaN must not reach the projections.
         query = query.masked_fill(~allowed.any(dim=-1, keepdim=True), 0.0)
     scores = mechanism.score(query, prepared.key, state)
     if mechanism.check_finite:
         _require_finite(mechanism, scores, reading, state)
-    weights, distribution, log_prob = mechanism.selection(scores, allowed, query=query, state=state)
+    weights, distribution, log_prob = mechanism.selection(
+        scores, allowed, query=query, state=state, generator=generator
+    )
     kept = weights
     if mechanism.training and mechanism.dropout > 0.0:
         kept = nn.functional.dropout(weights, mechanism.dropout)

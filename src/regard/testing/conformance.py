@@ -10,7 +10,7 @@ import torch
 
 from regard.attention import Traits
 from regard.errors import MechanismError, did_you_mean
-from regard.testing import contract, holes, precision, weights
+from regard.testing import contract, holes, precision, sampling, steps, weights
 from regard.testing.report import Outcome, Report
 from regard.testing.subject import CheckFailed, NotApplicable, Subject, subject_of
 
@@ -46,7 +46,13 @@ CHECKS: dict[str, Check] = {
     **_table(weights.CHECKS, every_dtype=True),
     **_table(holes.CHECKS, every_dtype=True),
     **_table(contract.CHECKS, every_dtype=True),
+    **_table(steps.CHECKS, every_dtype=True),
+    **_table(sampling.CHECKS, every_dtype=True),
     **_table(precision.CHECKS, every_dtype=False),
+    "gradients_through_steps_are_right": Check(
+        steps.gradients_through_steps_are_right, every_dtype=False
+    ),
+    "training_gradients_are_right": Check(sampling.training_gradients_are_right, every_dtype=False),
     "gradients_reach_the_inputs": Check(precision.gradients_reach_the_inputs),
     "compiled_agrees": Check(precision.compiled_agrees, every_dtype=False, default=False),
 }

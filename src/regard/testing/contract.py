@@ -106,6 +106,8 @@ def prepared_keys_agree(subject: Subject) -> None:
     prepared = prepare(inputs.key, inputs.value, mask=mask)
     read = Read(*subject.attention(inputs.query, prepared)[:2])
     require_same(read, expected, "of prepared keys")
+    if subject.traits.positional_queries:
+        return
     first = Read(*subject.attention(inputs.query[:, :1], prepared)[:2])
     one = Read(expected.context[:, :1], expected.weights[..., :1, :])
     require_same(first, one, "of the first step over prepared keys")
@@ -122,8 +124,8 @@ def weights_may_be_left_out(subject: Subject) -> None:
 def weights_are_those_before_dropout(subject: Subject) -> None:
     """In training too the weights returned are whole."""
     module = subject.module()
-    if subject.traits.stochastic:
-        raise NotApplicable("its weights are drawn at random in training")
+    if subject.traits.stochastic or subject.traits.hard_evaluation:
+        raise NotApplicable("its weights are made otherwise in training")
     inputs, mask = subject.inputs(), subject.key_mask()
     expected = subject.read(inputs, mask).weights
     module.train()

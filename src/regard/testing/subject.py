@@ -91,6 +91,11 @@ class Subject:
         """How many queries a call gets: stateful mechanisms go step by step."""
         return 1 if self.traits.stateful else 3
 
+    @property
+    def smooth(self) -> bool:
+        """Whether gradients reach the scores in evaluation."""
+        return self.traits.differentiable and not self.traits.hard_evaluation
+
     def inputs(self, batch: int = BATCH, queries: int | None = None, keys: int = KEYS) -> Inputs:
         """Draw inputs, always the same ones for the same sizes."""
         generator = torch.Generator().manual_seed(20)
