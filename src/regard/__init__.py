@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from regard import attention, data, errors, models, pictures, tasks, testing, training
-    from regard.attention import masks, scores, selections
+    from regard.attention import losses, masks, pooling, presets, scores, selections
     from regard.attention.core import Attended, Attention, Prepared, State, unroll
     from regard.attention.multihead import MultiHead
     from regard.pictures.records import Record
@@ -37,9 +37,12 @@ __all__ = [
     "data",
     "errors",
     "load",
+    "losses",
     "masks",
     "models",
     "pictures",
+    "pooling",
+    "presets",
     "scores",
     "selections",
     "tasks",
@@ -62,9 +65,12 @@ _MODULES = {
     "attention": "regard.attention",
     "data": "regard.data",
     "errors": "regard.errors",
+    "losses": "regard.attention.losses",
     "masks": "regard.attention.masks",
     "models": "regard.models",
     "pictures": "regard.pictures",
+    "pooling": "regard.attention.pooling",
+    "presets": "regard.attention.presets",
     "scores": "regard.attention.scores",
     "selections": "regard.attention.selections",
     "tasks": "regard.tasks",

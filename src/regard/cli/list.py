@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import click
 
@@ -18,7 +18,7 @@ def command(what: str) -> None:
     for heading, listing in chosen.items():
         if what == "all":
             write_lines(f"{heading}:")
-        write_lines(*(f"  {name:<12} {line}" for name, line in listing()))
+        write_lines(*(f"  {name:<18} {line}" for name, line in listing()))
 
 
 def _models() -> Iterator[tuple[str, str]]:
@@ -38,9 +38,18 @@ def _tasks() -> Iterator[tuple[str, str]]:
 
 
 def _mechanisms() -> Iterator[tuple[str, str]]:
-    from regard.attention import SCORES, SELECTIONS
+    from regard.attention import SCORES, SELECTIONS, TERMS, Function
+    from regard.attention.pooling import POOLINGS
+    from regard.attention.presets import PRESETS
 
-    for kind, parts in (("score", SCORES), ("selection", SELECTIONS)):
+    kinds: dict[str, Mapping[str, object]] = {
+        "score": {**SCORES, "(a function)": Function},
+        "term": TERMS,
+        "selection": SELECTIONS,
+        "pooling": POOLINGS,
+        "preset": PRESETS,
+    }
+    for kind, parts in kinds.items():
         for name, part in parts.items():
             yield name, f"{kind:<10} {_first_line(part)}"
 

@@ -128,6 +128,7 @@ class Function(Score):
         ShapeError: The scores have the wrong shape, when it is called.
 
     Example:
+        >>> import torch
         >>> def distance(query, key):
         ...     return -torch.cdist(query, key)
         >>> score = Function(distance)
