@@ -93,7 +93,7 @@ def misshapen_masks_are_refused(subject: Subject) -> None:
 def _require_refused(subject: Subject, mask: Tensor, what: str) -> None:
     try:
         subject.read(subject.inputs(), mask)
-    except (ValueError, TypeError, RuntimeError):
+    except Exception:  # of whatever kind: what counts is that it is not taken
         return
     require(False, f"{what} must raise an error")
 
