@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from regard.models.decoding import Search, Symbols
+from regard.models.seq2seq import Seq2Seq
 
 SYMBOLS = Symbols(bos=1, eos=2, banned=(0, 1))
 VOCABULARY = 5  # padding, start, end, and two tokens that may be written
@@ -39,8 +41,8 @@ class Step(NamedTuple):
 class Table:
     """Log-probabilities drawn for each sentence and each beginning, weights that name both."""
 
-    def __init__(self, batch: int, *, seed: int, sharpness: float = 1.5) -> None:
-        self.batch, self.seed, self.sharpness = batch, seed, sharpness
+    def __init__(self, batch: int, *, seed: int, sharpness: float = 1.5, keys: int = 0) -> None:
+        self.batch, self.seed, self.sharpness, self.keys = batch, seed, sharpness, keys
         self.steps = 0
         self.sizes: list[int] = []
 
@@ -49,9 +51,23 @@ class Table:
         empty = torch.zeros(len(chosen), 1, 0, dtype=torch.long)
         return Path(empty, torch.tensor(chosen, dtype=torch.long))
 
+    @functools.cache  # noqa: B019 - a table lives as long as its test
     def row(self, sentence: int, written: tuple[int, ...]) -> torch.Tensor:
         generator = torch.Generator().manual_seed(hash((self.seed, sentence, *written)) % 2**31)
         return (torch.randn(VOCABULARY, generator=generator) * self.sharpness).log_softmax(0)
+
+    def mask(self, sentences: list[int] | None = None) -> torch.Tensor:
+        """Of `keys` items, sentence `s` has the first `1 + s % keys`."""
+        chosen = torch.arange(self.batch) if sentences is None else torch.tensor(sentences)
+        return torch.arange(self.keys) <= chosen.unsqueeze(-1) % self.keys
+
+    @functools.cache  # noqa: B019
+    def looked(self, sentence: int, written: tuple[int, ...]) -> torch.Tensor:
+        """Two maps over the items of a sentence, exactly 0 on padding."""
+        seed = hash((self.seed + 1, sentence, *written)) % 2**31
+        generator = torch.Generator().manual_seed(seed)
+        scores = torch.randn(2, self.keys, generator=generator) * 3
+        return scores.masked_fill(~self.mask([sentence]), -torch.inf).softmax(-1)
 
     def step(self, tokens: torch.Tensor, state: Path) -> Step:
         self.steps += 1
@@ -62,21 +78,54 @@ class Table:
             for s, hypotheses in zip(state.sentences, written.tolist(), strict=True)
         ]
         log_probs = torch.stack([torch.stack(row) for row in rows])
+        if self.keys:
+            maps = [
+                torch.stack([self.looked(int(s), tuple(w[1:])) for w in hypotheses], dim=1)
+                for s, hypotheses in zip(state.sentences, written.tolist(), strict=True)
+            ]
+            return Step(log_probs, torch.stack(maps), Path(written, state.sentences))
         # One map over two keys: the sentence, and a number for what had been written.
         code = (written * 7 ** torch.arange(written.shape[-1])).sum(-1)
         named = state.sentences.unsqueeze(-1).expand_as(code)
         weights = torch.stack([named, code], dim=-1).float().unsqueeze(1)
         return Step(log_probs, weights, Path(written, state.sentences))
 
+    def allowed(self, written: tuple[int, ...], search: Search) -> list[int]:
+        """What may be written next, in plain loops."""
+        if len(written) == search.maximum_length:
+            return [SYMBOLS.eos]
+        size = search.block_ngrams
+        free = [t for t in range(VOCABULARY) if t not in (*SYMBOLS.banned, SYMBOLS.eos)]
+        if size:
+            seen = {written[i : i + size] for i in range(len(written) - size + 1)}
+            free = [t for t in free if (*written, t)[-size:] not in seen]
+        ends = len(written) >= search.minimum_length or not free
+        return free + [SYMBOLS.eos] * ends
+
+    def scored(
+        self, sentence: int, tokens: tuple[int, ...], search: Search
+    ) -> tuple[float, float, tuple[int, ...]]:
+        """Score and log-probability of an output, in plain loops."""
+        path = (*tokens, SYMBOLS.eos)
+        log_prob = sum(float(self.row(sentence, path[:i])[t]) for i, t in enumerate(path))
+        score = log_prob / ((5 + len(path)) / 6) ** search.length_penalty
+        if search.coverage_penalty:
+            for key in range(1 + sentence % self.keys):
+                looks = [self.looked(sentence, path[:i])[:, key] for i in range(len(path))]
+                total = sum(float(look.mean()) for look in looks)
+                score += search.coverage_penalty * math.log(min(total, 1.0))
+        return score, log_prob, tokens
+
     def everything(self, sentence: int, search: Search) -> Iterator[tuple[float, float, tuple]]:
         """Every output that may be written, the best first: score, log-probability, tokens."""
-        free = [t for t in range(VOCABULARY) if t not in (*SYMBOLS.banned, SYMBOLS.eos)]
-        found = []
-        for length in range(search.minimum_length, search.maximum_length + 1):
-            for tokens in itertools.product(free, repeat=length):
-                path = (*tokens, SYMBOLS.eos)
-                log_prob = sum(float(self.row(sentence, path[:i])[t]) for i, t in enumerate(path))
-                found.append((search.normalised(log_prob, length + 1), log_prob, tokens))
+        found, open_ends = [], [()]
+        while open_ends:
+            written = open_ends.pop()
+            for token in self.allowed(written, search):
+                if token == SYMBOLS.eos:
+                    found.append(self.scored(sentence, written, search))
+                else:
+                    open_ends.append((*written, token))
         return iter(sorted(found, reverse=True))
 
 
@@ -88,3 +137,47 @@ def table() -> Callable[..., Table]:
 @pytest.fixture(scope="session")
 def symbols() -> Symbols:
     return SYMBOLS
+
+
+TARGET = Symbols(bos=1, eos=2, banned=(0, 1, 3))  # of the models below
+MODELS = {
+    "recurrent": (
+        {"kind": "gru", "hidden_dim": 3},
+        {"kind": "lstm", "hidden_dim": 4, "order": "bahdanau", "attention_dim": 3, "layers": 2},
+    ),
+    "luong": (
+        {"kind": "transformer", "num_heads": 5, "layers": 1, "hidden_dim": 7},
+        {"kind": "gru", "hidden_dim": 5, "order": "luong", "attention": "scaled_dot"},
+    ),
+    "input feeding": (
+        {"kind": "lstm", "hidden_dim": 3},
+        {"kind": "gru", "hidden_dim": 4, "order": "input_feeding", "attention": "bilinear"},
+    ),
+    "uniform": (
+        {"kind": "gru", "hidden_dim": 3},
+        {"kind": "lstm", "hidden_dim": 4, "attention": "uniform"},
+    ),
+    "fixed": (
+        {"kind": "gru", "hidden_dim": 3},
+        {"kind": "gru", "hidden_dim": 4, "attention": "none"},
+    ),
+    "transformer": (
+        {"kind": "transformer", "num_heads": 5, "layers": 1, "hidden_dim": 7},
+        {"kind": "transformer", "num_heads": 5, "layers": 2, "hidden_dim": 7},
+    ),
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest, build: Callable[..., Seq2Seq]) -> Seq2Seq:
+    """A model of every kind, of which no two outputs are alike."""
+    made = build(*MODELS[request.param]).eval()
+    for parameter in made.parameters():
+        parameter.data *= 2  # so that hypotheses differ and sentences end at different times
+    made.bias.data[2] = 0.7
+    return made
+
+
+@pytest.fixture(scope="session")
+def target() -> Symbols:
+    return TARGET

@@ -14,34 +14,7 @@ from regard.models.decoding import Search, Symbols, beam_search, forced, greedy_
 from regard.models.seq2seq import Seq2Seq
 
 TARGET = Symbols(bos=1, eos=2, banned=(0, 1, 3))
-MODELS = {
-    "recurrent": (
-        {"kind": "gru", "hidden_dim": 3},
-        {"kind": "lstm", "hidden_dim": 4, "order": "bahdanau", "attention_dim": 3, "layers": 2},
-    ),
-    "input feeding": (
-        {"kind": "lstm", "hidden_dim": 3},
-        {"kind": "gru", "hidden_dim": 4, "order": "input_feeding", "attention": "bilinear"},
-    ),
-    "fixed": (
-        {"kind": "gru", "hidden_dim": 3},
-        {"kind": "gru", "hidden_dim": 4, "attention": "none"},
-    ),
-    "transformer": (
-        {"kind": "transformer", "num_heads": 5, "layers": 1, "hidden_dim": 7},
-        {"kind": "transformer", "num_heads": 5, "layers": 2, "hidden_dim": 7},
-    ),
-}
 LENGTHS = (5, 1, 3, 4, 2, 6)
-
-
-@pytest.fixture(params=MODELS)
-def model(request: pytest.FixtureRequest, build: Any) -> Seq2Seq:
-    made: Seq2Seq = build(*MODELS[request.param]).eval()
-    for parameter in made.parameters():
-        parameter.data *= 2  # so that hypotheses differ and sentences end at different times
-    made.bias.data[2] = 0.7
-    return made
 
 
 def searched(model: Seq2Seq, source: torch.Tensor, search: Search) -> Any:
@@ -75,6 +48,46 @@ def test_a_wide_beam_finds_what_trying_everything_finds(
             assert one.ended == (len(tokens) < 4)
 
 
+@pytest.mark.parametrize("coverage_penalty", [0.0, 0.3, 2.0])
+@pytest.mark.parametrize("block_ngrams", [0, 1, 2])
+@pytest.mark.parametrize("nbest", [1, 3])
+def test_a_wide_beam_under_constraints_finds_what_trying_everything_finds(
+    coverage_penalty: float, block_ngrams: int, nbest: int, table: Any, symbols: Any
+) -> None:
+    """Stopping early is right, and is done: a wide beam never has as many ends as its width."""
+    saved = 0
+    for seed in range(12):
+        model = table(4, seed=seed, keys=3, sharpness=2.5)
+        search = Search(
+            beam=63,
+            nbest=nbest,
+            length_penalty=0.5,
+            minimum_length=seed % 3,
+            maximum_length=4,
+            coverage_penalty=coverage_penalty,
+            block_ngrams=block_ngrams,
+        )
+        found = beam_search(model, model.begin(), 4, symbols, search, mask=model.mask())
+        saved += 5 * 4 - sum(model.sizes)
+        for sentence, hypotheses in enumerate(found):
+            best = list(model.everything(sentence, search))[:nbest]
+            assert [one.tokens for one in hypotheses] == [tokens for _, _, tokens in best]
+            for one, (score, log_prob, _) in zip(hypotheses, best, strict=True):
+                assert one.score == pytest.approx(score, abs=1e-4)
+                assert one.log_prob == pytest.approx(log_prob, abs=1e-5)
+    assert saved > 0
+
+
+def test_the_coverage_penalty_changes_what_is_best(table: Any, symbols: Any) -> None:
+    best = []
+    for penalty in (0.0, 2.0):
+        model = table(8, seed=3, keys=3)
+        search = Search(beam=20, maximum_length=4, coverage_penalty=penalty)
+        found = beam_search(model, model.begin(), 8, symbols, search, mask=model.mask())
+        best.append([own[0].tokens for own in found])
+    assert best[0] != best[1]
+
+
 def test_a_narrow_beam_is_no_better_than_a_wide_one(table: Any, symbols: Any) -> None:
     best = []
     for beam in (1, 2, 4, 63):
@@ -92,8 +105,16 @@ def test_a_narrow_beam_is_no_better_than_a_wide_one(table: Any, symbols: Any) ->
     lengths=st.tuples(st.integers(0, 4), st.integers(0, 4)),
     penalty=st.sampled_from([0.0, 0.5, 1.0, 3.0]),
     nbest=st.integers(1, 6),
+    constraints=st.fixed_dictionaries(
+        {
+            "coverage_penalty": st.sampled_from([0.0, 0.4]),
+            "block_ngrams": st.integers(0, 3),
+            "groups": st.integers(1, 3),
+            "diversity": st.sampled_from([0.0, 0.7]),
+        }
+    ),
 )
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_what_holds_for_any_search(
     *,
     seed: int,
@@ -101,10 +122,12 @@ def test_what_holds_for_any_search(
     lengths: tuple[int, int],
     penalty: float,
     nbest: int,
+    constraints: dict[str, Any],
     table: Any,
     symbols: Any,
 ) -> None:
     minimum, maximum = sorted(lengths)
+    beam *= constraints["groups"]
     nbest, batch = min(nbest, beam), 1 + seed % 4
     search = Search(
         beam=beam,
@@ -112,9 +135,10 @@ def test_what_holds_for_any_search(
         length_penalty=penalty,
         minimum_length=minimum,
         maximum_length=maximum,
+        **constraints,
     )
-    model = table(batch, seed=seed)
-    found = beam_search(model, model.begin(), batch, symbols, search)
+    model = table(batch, seed=seed, keys=2)
+    found = beam_search(model, model.begin(), batch, symbols, search, mask=model.mask())
     assert len(found) == batch
     assert model.steps <= maximum + 1  # it ends
     for sentence, hypotheses in enumerate(found):
@@ -123,13 +147,18 @@ def test_what_holds_for_any_search(
         scores = [one.score for one in hypotheses]
         assert scores == sorted(scores, reverse=True)
         for one in hypotheses:
-            assert minimum <= len(one.tokens) <= maximum
+            size = search.block_ngrams
+            assert len(one.tokens) <= maximum
+            assert len(one.tokens) >= minimum or size
+            ngrams = [one.tokens[i : i + size] for i in range(len(one.tokens) - size + 1)]
+            assert not size or len(ngrams) == len(set(ngrams))
             assert not {0, 1, 2} & set(one.tokens)
             assert one.ended == (len(one.tokens) < maximum)
             output = torch.tensor([[*one.tokens, 2]])
             log_probs, weights = forced(model, model.begin([sentence]), output, symbols)
             assert one.log_prob == pytest.approx(float(log_probs.sum()), abs=1e-5)
-            assert one.score == search.normalised(one.log_prob, len(one.tokens) + 1)
+            expected = model.scored(sentence, one.tokens, search)[0]
+            assert one.score == pytest.approx(expected, abs=1e-4)
             assert torch.equal(one.weights, weights[0])
 
 
@@ -147,12 +176,17 @@ def test_sentences_that_are_done_leave_the_batch(table: Any, symbols: Any) -> No
         assert torch.equal(alone.weights, found[sentence][0].weights)
 
 
-@pytest.mark.parametrize("beam", [1, 3, 5])
+@pytest.mark.parametrize(
+    "constraints", [{}, {"block_ngrams": 2}, {"groups": 3}, {"groups": 3, "block_ngrams": 1}]
+)
+@pytest.mark.parametrize("beam", [1, 3, 6])
 def test_every_hypothesis_is_what_forced_decoding_says(
-    beam: int, model: Seq2Seq, tokens: Any
+    beam: int, constraints: dict[str, int], model: Seq2Seq, tokens: Any
 ) -> None:
     source = tokens(*LENGTHS)
-    search = Search(beam=beam, nbest=beam, maximum_length=8, length_penalty=0.7)
+    if beam % constraints.get("groups", 1):
+        constraints = {**constraints, "groups": 1}
+    search = Search(beam=beam, nbest=beam, maximum_length=8, length_penalty=0.7, **constraints)
     found = searched(model, source, search)
     ends = set()
     for row, hypotheses in enumerate(found):
@@ -171,7 +205,7 @@ def test_every_hypothesis_is_what_forced_decoding_says(
             torch.testing.assert_close(one.weights[..., :keys], weights[0], atol=1e-5, rtol=1e-4)
             assert not one.weights[..., keys:].any()  # padding
             assert one.weights.shape[1] == len(one.tokens) + 1
-    assert beam < 5 or len(ends) > 1  # they end at different times
+    assert constraints or beam < 6 or len(ends) > 1  # they end at different times
 
 
 def test_the_order_of_the_batch_does_not_matter(model: Seq2Seq, tokens: Any) -> None:

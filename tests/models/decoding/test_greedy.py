@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -54,3 +55,26 @@ def test_no_gradient_is_kept(table: Any, symbols: Any) -> None:
     with torch.enable_grad():
         found = greedy_search(model, model.begin(), 2, symbols, Search(beam=1, maximum_length=3))
     assert not any(one.weights.requires_grad for one in found)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_greedy_with_blocked_ngrams_and_coverage_by_hand(
+    size: int, table: Any, symbols: Any
+) -> None:
+    model = table(8, seed=3, keys=3)
+    search = Search(beam=1, minimum_length=1, maximum_length=6, block_ngrams=size)
+    search = replace(search, coverage_penalty=0.7)
+    found = greedy_search(model, model.begin(), 8, symbols, search, mask=model.mask())
+    free = greedy_search(model, model.begin(), 8, symbols, replace(search, block_ngrams=0))
+    assert [one.tokens for one in found] != [one.tokens for one in free]
+    for sentence, one in enumerate(found):
+        written: tuple[int, ...] = ()
+        while True:
+            row = model.row(sentence, written)
+            token = max(model.allowed(written, search), key=lambda t: float(row[t]))
+            if token == 2:
+                break
+            written += (token,)
+        assert one.tokens == written
+        score, log_prob, _ = model.scored(sentence, written, search)
+        assert (one.score, one.log_prob) == pytest.approx((score, log_prob), abs=1e-5)

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
-import torch
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
-from regard.errors import DivergedError, UserError
+from regard.errors import UserError
 
 _Own = TypeVar("_Own", bound="SearchState")
 
@@ -79,9 +78,18 @@ class Search:
             the end mark (Wu et al. 2016); 0 compares the bare logarithms.
         minimum_length: The end mark may not come before so many tokens.
         maximum_length: After so many tokens the end mark is the only choice.
+        coverage_penalty: `β` in `score + β · Σ_j log min(Σ_t p_tj, 1)`, where `p_tj` is the weight
+            of item `j` at step `t`, the mean of all maps (Wu et al. 2016): at most 0, and lower
+            where an item was overlooked. It ranks whole outputs and steers no step.
+        block_ngrams: No run of so many tokens occurs twice in an output (Paulus et al. 2018); 0
+            allows any. An output that could only go on with such a run may end, however short.
+        groups: Into how many groups the beam is divided, each of which avoids what those before
+            it write (Vijayakumar et al. 2018); 1 is the usual beam.
+        diversity: What a group loses, in logarithm of the probability, for each hypothesis of an
+            earlier group that writes the same token at the same step. Scores are without it.
 
     Raises:
-        UserError: A setting is out of range.
+        UserError: A setting is out of range, or the groups do not divide the beam.
     """
 
     beam: int = 5
@@ -89,13 +97,26 @@ class Search:
     length_penalty: int | float = 1.0
     minimum_length: int = 0
     maximum_length: int = 100
+    coverage_penalty: int | float = 0.0
+    block_ngrams: int = 0
+    groups: int = 1
+    diversity: int | float = 0.5
 
     def __post_init__(self) -> None:
-        _within("beam", self.beam, 1, 1000)
-        _within("nbest", self.nbest, 1, self.beam)
-        _within("length_penalty", self.length_penalty, 0.0, 10.0)
-        _within("maximum_length", self.maximum_length, 0, 100_000)
-        _within("minimum_length", self.minimum_length, 0, self.maximum_length)
+        within("beam", self.beam, 1, 1000)
+        within("nbest", self.nbest, 1, self.beam)
+        within("length_penalty", self.length_penalty, 0.0, 10.0)
+        within("maximum_length", self.maximum_length, 0, 100_000)
+        within("minimum_length", self.minimum_length, 0, self.maximum_length)
+        within("coverage_penalty", self.coverage_penalty, 0.0, 10.0)
+        within("block_ngrams", self.block_ngrams, 0, 1000)
+        within("groups", self.groups, 1, self.beam)
+        within("diversity", self.diversity, 0.0, 100.0)
+        if self.beam % self.groups:
+            raise UserError(
+                f"groups must divide beam; got {self.groups} and {self.beam}. Use a beam of "
+                f"{-(-self.beam // self.groups) * self.groups}."
+            )
 
     def normalised(self, log_prob: float, length: int) -> float:
         """Return the score by which hypotheses are compared.
@@ -109,8 +130,22 @@ class Search:
         """
         return log_prob / float(((5.0 + length) / 6.0) ** self.length_penalty)
 
+    def scored(self, log_prob: float, length: int, coverage: float = 0.0) -> float:
+        """Return the score of a whole output: `normalised`, and the coverage penalty.
 
-def _within(name: str, value: int | float, low: int | float, high: int | float) -> None:
+        Args:
+            log_prob: Sum of the logarithms, that of the end mark included.
+            length: How many tokens, the end mark included.
+            coverage: What `regard.models.decoding.coverage` says of its weights.
+
+        Returns:
+            The score by which n-best lists are sorted.
+        """
+        return self.normalised(log_prob, length) + self.coverage_penalty * coverage
+
+
+def within(name: str, value: int | float, low: int | float, high: int | float) -> None:
+    """Refuse a setting that is out of range."""
     if not low <= value <= high:
         raise UserError(
             f"{name} must be from {low} to {high}; got {value}. Choose one between them."
@@ -124,7 +159,8 @@ class Hypothesis:
     Args:
         tokens: The tokens written, without start and end marks.
         log_prob: `log P(tokens, end mark | input)`, the sum over its own path.
-        score: `log_prob` over the length penalty; n-best lists are sorted by it.
+        score: `log_prob` over the length penalty, with the coverage penalty; n-best lists are
+            sorted by it.
         weights: Where the model looked for each token and for the end mark,
             `(maps, tokens + 1, keys)`.
         ended: False where the end mark was forced because the output was as long as allowed.
@@ -135,67 +171,3 @@ class Hypothesis:
     score: float
     weights: Float[Tensor, "maps steps keys"]
     ended: bool
-
-
-def restricted(
-    log_probs: Float[Tensor, "batch hypotheses vocabulary"],
-    symbols: Symbols,
-    search: Search,
-    length: int,
-) -> Float[Tensor, "batch hypotheses vocabulary"]:
-    """Forbid banned tokens, an end that is too early, a token that is too late.
-
-    Args:
-        log_probs: What the model says.
-        symbols: The control tokens.
-        search: The settings.
-        length: How many tokens have been written.
-
-    Returns:
-        The same with -inf where a token is forbidden.
-
-    Raises:
-        DivergedError: The model says NaN, or leaves nothing that may be written.
-    """
-    allowed = torch.zeros_like(log_probs[0, 0], dtype=torch.bool)
-    if length >= search.maximum_length:
-        allowed[symbols.eos] = True
-    else:
-        allowed[:] = True
-        allowed[list(symbols.banned)] = False
-        allowed[symbols.eos] = length >= search.minimum_length
-    left = log_probs.masked_fill(~allowed, -torch.inf)
-    best = left.amax(dim=(1, 2))  # NaN where one is NaN
-    if not bool((best > -torch.inf).all()):
-        raise DivergedError(
-            "probabilities must be numbers and leave a token to write; got NaN or none left for "
-            f"token {length + 1}. Look at the model's weights, and at what is banned."
-        )
-    return left
-
-
-def forced(
-    model: Steppable[S],
-    state: S,
-    tokens: Int[Tensor, "batch length"],
-    symbols: Symbols,
-) -> tuple[Float[Tensor, "batch steps"], Float[Tensor, "batch maps steps keys"]]:
-    """Step a model over given outputs, as a search would have.
-
-    Args:
-        model: The model.
-        state: Its state before the first token, one hypothesis for each sentence.
-        tokens: The outputs, with the end mark, all of one length.
-        symbols: The control tokens.
-
-    Returns:
-        The logarithm of the probability of each token, and where the model looked for it.
-    """
-    previous = torch.full_like(tokens[:, :1], symbols.bos)
-    log_probs, weights = [], []
-    for place in range(tokens.shape[1]):
-        step = model.step(previous, state)
-        state, previous = step.state, tokens[:, place : place + 1]
-        log_probs.append(step.log_probs.gather(2, previous.unsqueeze(-1)).flatten(1))
-        weights.append(step.weights)
-    return torch.cat(log_probs, dim=1), torch.cat(weights, dim=2)

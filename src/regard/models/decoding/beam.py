@@ -6,16 +6,12 @@ from dataclasses import dataclass
 from typing import Generic, NamedTuple
 
 import torch
+from jaxtyping import Bool
 from torch import Tensor
 
-from regard.models.decoding.base import (
-    Hypothesis,
-    S,
-    Search,
-    Steppable,
-    Symbols,
-    restricted,
-)
+from regard.models.decoding.base import Hypothesis, S, Search, Steppable, Symbols
+from regard.models.decoding.constraints import Past, restricted
+from regard.models.decoding.diversity import Candidates, candidates
 
 
 class _Trace(NamedTuple):
@@ -44,19 +40,18 @@ class _Live(Generic[S]):
     log_probs: Tensor  # (batch, hypotheses), on the CPU
     tokens: Tensor  # (batch, hypotheses), on the CPU
     state: S
-
-
-class _Candidates(NamedTuple):
-    """The best continuations of each sentence, the best first."""
-
-    log_probs: Tensor
-    parents: Tensor
-    tokens: Tensor
+    past: Past
 
 
 @torch.no_grad()
 def beam_search(
-    model: Steppable[S], state: S, batch: int, symbols: Symbols, search: Search
+    model: Steppable[S],
+    state: S,
+    batch: int,
+    symbols: Symbols,
+    search: Search,
+    *,
+    mask: Bool[Tensor, "batch keys"] | None = None,
 ) -> list[list[Hypothesis]]:
     """Search for the outputs of the highest score, for a batch at once.
 
@@ -65,21 +60,30 @@ def beam_search(
     `beam` of its hypotheses are, or when nothing that goes on can still reach the `nbest`; with
     a beam of 1 this is the greedy search. Sentences that are done leave the batch.
 
+    With several groups each is a search with its share of the beam, and a sentence is done when
+    its groups are; an output that several groups found is returned once.
+
     Args:
         model: The model to step.
         state: Its state before the first token, one hypothesis for each sentence.
         batch: How many sentences.
         symbols: The control tokens.
         search: The settings.
+        mask: True where an item is real, for the coverage penalty; None where all are.
 
     Returns:
         For each sentence at least one and at most `nbest` hypotheses, the best first.
 
+    Raises:
+        DivergedError: The model says NaN, or leaves nothing that may be written.
+        UserError: There is a coverage penalty, and the model does not look at the items.
+
     References:
-        Wu et al., Google's neural machine translation system, 2016 (length penalty).
+        Wu et al., Google's neural machine translation system, 2016 (length and coverage penalty);
+        Paulus, Xiong and Socher 2018 (n-grams); Vijayakumar et al. 2018 (groups).
     """
     runner = _Runner(model, symbols, search, batch)
-    return runner.run(state) if batch else []
+    return runner.run(state, Past.begin(batch, search, mask)) if batch else []
 
 
 class _Runner(Generic[S]):
@@ -88,12 +92,15 @@ class _Runner(Generic[S]):
     def __init__(self, model: Steppable[S], symbols: Symbols, search: Search, batch: int) -> None:
         self.model, self.symbols, self.search = model, symbols, search
         self.traces: list[_Trace] = []
-        self.endings: list[list[_Ending]] = [[] for _ in range(batch)]
+        self.width = search.beam // search.groups
+        self.endings: list[list[list[_Ending]]] = [  # those of each group of each sentence
+            [[] for _ in range(search.groups)] for _ in range(batch)
+        ]
 
-    def run(self, state: S) -> list[list[Hypothesis]]:
+    def run(self, state: S, past: Past) -> list[list[Hypothesis]]:
         batch = len(self.endings)
         start = torch.full((batch, 1), self.symbols.bos)
-        live = _Live(list(range(batch)), torch.zeros(batch, 1), start, state)
+        live = _Live(list(range(batch)), torch.zeros(batch, 1), start, state, past)
         for length in range(self.search.maximum_length + 1):
             live = self._advance(live, length)
             if not live.sentences:
@@ -102,64 +109,79 @@ class _Runner(Generic[S]):
 
     def _advance(self, live: _Live[S], length: int) -> _Live[S]:
         step = self.model.step(live.tokens, live.state)
+        weights = step.weights.cpu()
+        past = live.past.look(weights)
         found = self._candidates(live, step.log_probs, length)
-        self._end(live.sentences, found, length)
+        self._end(live.sentences, found, past, length)
         # Put those that end behind the others, in their order, and go on with the first ones.
         ends = found.tokens == self.symbols.eos
-        going = ends.to(torch.int8).sort(dim=1, stable=True).indices[:, : self.search.beam]
-        log_probs = found.log_probs.masked_fill(ends, -torch.inf).gather(1, going)
-        parents, tokens = found.parents.gather(1, going), found.tokens.gather(1, going)
+        going = ends.to(torch.int8).sort(dim=2, stable=True).indices[..., : self.width]
+        log_probs = found.log_probs.masked_fill(ends, -torch.inf).gather(2, going).flatten(1)
+        parents = found.parents.gather(2, going).flatten(1)
+        tokens = found.tokens.gather(2, going).flatten(1)
         rows = {sentence: row for row, sentence in enumerate(live.sentences)}
-        self.traces.append(_Trace(rows, step.weights.cpu(), parents, tokens))
+        self.traces.append(_Trace(rows, weights, parents, tokens))
         state = step.state.select(parents.to(step.log_probs.device))
-        return self._kept(_Live(live.sentences, log_probs, tokens, state), length)
+        past = past.follow(parents, tokens)
+        return self._kept(_Live(live.sentences, log_probs, tokens, state, past))
 
-    def _candidates(self, live: _Live[S], log_probs: Tensor, length: int) -> _Candidates:
-        allowed = restricted(log_probs, self.symbols, self.search, length)
-        vocabulary = allowed.shape[-1]
-        totals = (live.log_probs.to(allowed.device).unsqueeze(-1) + allowed).flatten(1)
-        best, flat = totals.topk(min(2 * self.search.beam, totals.shape[1]), dim=1)
-        best, flat = best.cpu(), flat.cpu()
-        return _Candidates(best, flat // vocabulary, flat % vocabulary)
+    def _candidates(self, live: _Live[S], log_probs: Tensor, length: int) -> Candidates:
+        written = live.past.written
+        allowed = restricted(log_probs, self.symbols, self.search, length, written)
+        totals = live.log_probs.to(allowed.device).unsqueeze(-1) + allowed
+        return candidates(totals, self.search, self.symbols.eos)
 
-    def _end(self, sentences: list[int], found: _Candidates, length: int) -> None:
-        """Note those among the first `beam` candidates that wrote the end mark."""
+    def _end(self, sentences: list[int], found: Candidates, past: Past, length: int) -> None:
+        """Note those among the first candidates of each group that wrote the end mark."""
+        coverage = past.coverage()
         ends = (found.tokens == self.symbols.eos) & (found.log_probs > -torch.inf)
-        for row, place in ends[:, : self.search.beam].nonzero().tolist():
-            log_prob = float(found.log_probs[row, place])
-            score = self.search.normalised(log_prob, length + 1)
-            ending = _Ending(length, int(found.parents[row, place]), log_prob, score)
-            self.endings[sentences[row]].append(ending)
+        for row, group, rank in ends[..., : self.width].nonzero().tolist():
+            log_prob = float(found.log_probs[row, group, rank])
+            place = int(found.parents[row, group, rank])
+            covered = 0.0 if coverage is None else float(coverage[row, place])
+            score = self.search.scored(log_prob, length + 1, covered)
+            ending = _Ending(length, place, log_prob, score)
+            self.endings[sentences[row]][group].append(ending)
 
-    def _kept(self, live: _Live[S], length: int) -> _Live[S]:
+    def _kept(self, live: _Live[S]) -> _Live[S]:
         """Drop the sentences that are done."""
-        best = live.log_probs.max(dim=1).values.tolist()
+        groups = live.log_probs.view(len(live.sentences), self.search.groups, -1)
+        best = groups.max(dim=2).values.tolist()
         kept = [
             row
             for row, sentence in enumerate(live.sentences)
-            if not self._done(self.endings[sentence], best[row], length)
+            if not all(map(self._done, self.endings[sentence], best[row]))
         ]
         if len(kept) == len(live.sentences):
             return live
         rows = torch.tensor(kept, dtype=torch.long)
         state = live.state.keep(rows, live.tokens.shape[1]) if kept else live.state
         sentences = [live.sentences[row] for row in kept]
-        return _Live(sentences, live.log_probs[rows], live.tokens[rows], state)
+        past = live.past.keep(rows)
+        return _Live(sentences, live.log_probs[rows], live.tokens[rows], state, past)
 
-    def _done(self, endings: list[_Ending], best: float, length: int) -> bool:
-        search = self.search
-        if best == -torch.inf or len(endings) >= search.beam:
+    def _done(self, endings: list[_Ending], best: float) -> bool:
+        """Say whether a group has found enough, or cannot find better."""
+        search, wanted = self.search, min(self.search.nbest, self.width)
+        if best == -torch.inf or len(endings) >= self.width:
             return True
-        if len(endings) < search.nbest:
+        if len(endings) < wanted:
             return False
-        # Adding tokens lowers the logarithm, and no length divides it by more than the longest.
+        # Adding tokens lowers the logarithm, no length divides it by more than the longest, and
+        # the best coverage there is takes nothing from it.
         reachable = search.normalised(best, search.maximum_length + 1)
         scores = sorted((ending.score for ending in endings), reverse=True)
-        return scores[search.nbest - 1] >= reachable
+        return scores[wanted - 1] >= reachable
 
     def _hypotheses(self, sentence: int) -> list[Hypothesis]:
-        endings = sorted(self.endings[sentence], key=lambda ending: -ending.score)
-        return [self._followed(sentence, end) for end in endings[: self.search.nbest]]
+        endings = [ending for group in self.endings[sentence] for ending in group]
+        found: dict[tuple[int, ...], Hypothesis] = {}  # groups may find the same
+        for ending in sorted(endings, key=lambda ending: -ending.score):
+            if len(found) == self.search.nbest:
+                break
+            hypothesis = self._followed(sentence, ending)
+            found.setdefault(hypothesis.tokens, hypothesis)
+        return list(found.values())
 
     def _followed(self, sentence: int, ending: _Ending) -> Hypothesis:
         """Follow a hypothesis back to its start and collect its tokens and weights."""

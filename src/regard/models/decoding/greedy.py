@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from regard.models.decoding.base import (
-    Hypothesis,
-    S,
-    Search,
-    Steppable,
-    Symbols,
-    restricted,
-)
+from regard.models.decoding.base import Hypothesis, S, Search, Steppable, Symbols
+from regard.models.decoding.constraints import Past, restricted
 
 
 @torch.no_grad()
 def greedy_search(
-    model: Steppable[S], state: S, batch: int, symbols: Symbols, search: Search
+    model: Steppable[S],
+    state: S,
+    batch: int,
+    symbols: Symbols,
+    search: Search,
+    *,
+    mask: Bool[Tensor, "batch keys"] | None = None,
 ) -> list[Hypothesis]:
     """Write the likeliest token at every step, for a batch at once.
 
@@ -30,11 +30,17 @@ def greedy_search(
         state: Its state before the first token, one hypothesis for each sentence.
         batch: How many sentences.
         symbols: The control tokens.
-        search: Minimum and maximum length and the length penalty; the beam is not looked at.
+        search: Lengths, penalties and n-grams; the beam and its groups are not looked at.
+        mask: True where an item is real, for the coverage penalty; None where all are.
 
     Returns:
         One hypothesis for each sentence.
+
+    Raises:
+        DivergedError: The model says NaN, or leaves nothing that may be written.
+        UserError: There is a coverage penalty, and the model does not look at the items.
     """
+    past = Past.begin(batch, search, mask)
     outputs = [_Output() for _ in range(batch)]
     live = outputs
     tokens = torch.full((batch, 1), symbols.bos)
@@ -42,15 +48,19 @@ def greedy_search(
         if not live:
             break
         step = model.step(tokens, state)
-        allowed = restricted(step.log_probs, symbols, search, length)
-        best, choice = (part.squeeze(1).cpu() for part in allowed.max(dim=-1))
-        weights = step.weights.squeeze(2).cpu()
+        allowed = restricted(step.log_probs, symbols, search, length, past.written)
+        best, choice = (part.cpu() for part in allowed.max(dim=-1))
+        looked = step.weights.cpu()
+        past = past.look(looked)
+        covered = past.coverage()
         for row, output in enumerate(live):
-            output.add(int(choice[row]), float(best[row]), weights[row])
-        kept = (choice != symbols.eos).nonzero().flatten()
+            output.add(int(choice[row]), float(best[row]), looked[row, :, 0])
+            output.coverage = 0.0 if covered is None else float(covered[row])
+        kept = (choice[:, 0] != symbols.eos).nonzero().flatten()
         live = [live[row] for row in kept.tolist()]
-        tokens = choice[kept].unsqueeze(1)
+        past = past.follow(torch.zeros_like(choice), choice).keep(kept)
         state = step.state if len(kept) == len(choice) else step.state.keep(kept, 1)
+        tokens = choice[kept]
     return [output.hypothesis(search) for output in outputs]
 
 
@@ -60,7 +70,7 @@ class _Output:
     def __init__(self) -> None:
         self.tokens: list[int] = []
         self.weights: list[Tensor] = []
-        self.log_prob = 0.0
+        self.log_prob = self.coverage = 0.0
 
     def add(self, token: int, log_prob: float, weights: Float[Tensor, "maps keys"]) -> None:
         self.tokens.append(token)
@@ -71,7 +81,7 @@ class _Output:
         return Hypothesis(
             tokens=tuple(self.tokens[:-1]),
             log_prob=self.log_prob,
-            score=search.normalised(self.log_prob, len(self.tokens)),
+            score=search.scored(self.log_prob, len(self.tokens), self.coverage),
             weights=torch.stack(self.weights, dim=1),
             ended=len(self.tokens) <= search.maximum_length,
         )
