@@ -159,3 +159,62 @@ def test_what_is_written_beside_the_weights(job: Any, tmp_path: Path) -> None:
     card = (tmp_path / "card.md").read_text()
     assert "on 300 sentence pairs" in card
     assert made.identity["data"]["train"] in card
+
+
+def test_runs_begun_before_a_setting_was_there_go_on(job: Any) -> None:
+    """What is at its default is not in the identity; what is not, is."""
+    plain = job().identity
+    assert set(plain["decoding"]) == {
+        "beam",
+        "length_penalty",
+        "minimum_length",
+        "maximum_length",
+    }
+    assert "rescoring" not in plain["model"]
+    changed = job("decoding.block_ngrams=2", "decoding.coverage_penalty=0.1").identity["decoding"]
+    assert (changed["block_ngrams"], changed["coverage_penalty"]) == (2, 0.1)
+    assert job("model.rescoring=true").identity["model"]["rescoring"] is True
+
+
+def test_a_pair_of_decoders_foretells_every_token_twice(job: Any) -> None:
+    made, single = job("model.rescoring=true"), job()
+    batch = next(made.batches(0, 0))
+    assert made.size(batch) == 2 * single.size(batch)
+    made.model.eval()
+    loss = made.loss(batch).total.item() / made.size(batch)
+    assert loss == pytest.approx(math.log(made.translator.target.size), rel=0.1)
+    metrics = made.evaluate(lambda: None)
+    assert metrics["perplexity"] == pytest.approx(made.translator.target.size, rel=0.1)
+
+
+def test_evaluation_searches_greedily_where_translations_are_drawn(job: Any) -> None:
+    plain = job('metric="bleu"')
+    drawn = job('metric="bleu"', "decoding.sample=true", "decoding.groups=3")
+    drawn.model.load_state_dict(plain.model.state_dict())
+    for made in (plain, drawn):
+        made.model.eval()
+    assert drawn.evaluate(lambda: None) == plain.evaluate(lambda: None)
+
+
+def test_decoding_that_does_not_fit_the_model_continued_from(
+    job: Any, reversal_run: Any, tmp_path: Path
+) -> None:
+    """`init` brings its own model, which is not the config's."""
+    from regard.tasks.translation_training import train_translation
+    from regard.training import RunOptions
+
+    for name in ("train", "dev", "test"):
+        (tmp_path / f"{name}.tsv").write_bytes((reversal_run.folder / f"{name}.tsv").read_bytes())
+    text = reversal_run.config.read_text()
+    (tmp_path / "config.toml").write_text(text)
+    changes = ["training.epochs=1", "model.decoder.attention=none"]
+    options = RunOptions(tmp_path / "run", quiet=True)
+    train_translation(tmp_path / "config.toml", changes, options)
+    again = text.replace("[model]", "[unused]").partition("[unused]")
+    kept = again[0] + "[training]" + text.partition("[training]")[2]
+    (tmp_path / "again.toml").write_text('init = "run"\n' + kept)
+    settings = read_config(
+        tmp_path / "again.toml", TranslationSettings, changes=["decoding.coverage_penalty=0.5"]
+    )
+    with pytest.raises(ConfigError, match="coverage_penalty must be 0 for a decoder"):
+        build_job(settings, root=tmp_path)

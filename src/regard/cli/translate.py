@@ -23,9 +23,12 @@ from regard.cli.common import (
     write_json,
     write_lines,
 )
+from regard.cli.decoding import changed, check_decoding, decoding_options
 from regard.errors import UserError
 
 if TYPE_CHECKING:
+    import torch
+
     from regard.tasks.translation import Translation, Translator
 
 _ENDINGS = (".svg", ".html", ".json")
@@ -51,6 +54,7 @@ _AT_ONCE = 256  # sentences translated before the first is written
     default=None,
     help="With or without the picture; by default with it for texts on the command line.",
 )
+@decoding_options
 @force_option
 @json_option
 @device_option
@@ -70,25 +74,31 @@ def command(  # noqa: PLR0913 - one argument for each option
     as_json: bool,
     device: str,
     threads: int | None,
+    decoding: dict[str, Any],
 ) -> None:
     """Translate TEXT, the lines of a file, or those of standard input ("-").
 
     For each text on the command line: the translation, its words, and a picture of which word came
     from which. For lines of a file: one line for each line. With --nbest: score, tab, translation.
-    A score is the logarithm of the probability, divided by a length penalty. Standard input is read
-    to its end first.
+    A score is the logarithm of the probability, divided by a length penalty. With --sample the
+    translations are drawn at random, and one --seed gives the same ones. Standard input is read to
+    its end first.
     """
+    check_decoding(decoding, beam)
     lines = _lines(texts, path, encoding)
     if picture is not None:
         _check_picture(picture, len(lines), force=force, inputs=[path] if path else [])
     load_torch()
     set_threads(threads)
-    translator = _translator(model, device)
+    translator = changed(_translator(model, device), decoding)
+    drawn = _generator(decoding)
     shown = bool(texts) and texts != ("-",) if show is None else show
     longest, number, cut = translator.settings.decoding.maximum_length, 0, 0
     for start in range(0, len(lines), _AT_ONCE):
         part = lines[start : start + _AT_ONCE]
-        for result in translator(part, beam=beam, nbest=nbest, batch_size=batch_size):
+        for result in translator(
+            part, beam=beam, nbest=nbest, batch_size=batch_size, generator=drawn
+        ):
             number, cut = number + 1, cut + (len(result.tokens) >= longest)
             if picture is not None:
                 result.save(_numbered(picture, number, len(lines)), overwrite=force)
@@ -111,6 +121,13 @@ def _translator(model: str, device: str) -> Translator:
     if not isinstance(translator, Translator):
         raise UserError("must be a model that translates; choose another.", where=model)
     return translator
+
+
+def _generator(decoding: dict[str, Any]) -> torch.Generator:
+    """Return the one generator of all texts: what is drawn does not depend on their parts."""
+    import torch
+
+    return torch.Generator().manual_seed(decoding.get("seed", 0))
 
 
 def _lines(texts: tuple[str, ...], path: Path | None, encoding: str) -> list[str]:

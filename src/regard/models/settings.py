@@ -70,13 +70,18 @@ DecoderSettings = Annotated[
 
 
 class Seq2SeqSettings(Strict):
-    """A whole model: embeddings, encoder, decoder, dropout, tied output or not."""
+    """A whole model: embeddings, encoder, decoder, dropout, tied output or not.
+
+    `rescoring` makes two of them, which write in opposite directions and rescore each other: see
+    `regard.models.rescoring`.
+    """
 
     embedding_dim: Size = 256
     encoder: EncoderSettings = RecurrentEncoderSettings()
     decoder: DecoderSettings = RecurrentDecoderSettings()
     dropout: Share = 0.3
     tied: bool = True
+    rescoring: bool = False
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Seq2SeqSettings:

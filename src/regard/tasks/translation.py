@@ -13,29 +13,24 @@ import numpy as np
 import torch
 
 from regard.config import checked
-from regard.data.batches import pad
 from regard.data.text import MAX_CHARACTERS
 from regard.data.tokens import Encoding, Tokenizer
 from regard.errors import UserError
-from regard.models.decoding import (
-    Hypothesis,
-    Search,
-    Symbols,
-    beam_search,
-    forced,
-    greedy_search,
-)
-from regard.models.seq2seq import Seq2Seq
-from regard.models.settings import build_seq2seq
+from regard.models.decoding import Hypothesis, Search, generators
+from regard.models.rescoring import AnySeq2Seq, build_model
 from regard.pictures.records import Map, Record, Text, Token
 from regard.tasks.base import CONFIG, Opened
-from regard.tasks.translation_settings import ModelSettings
+from regard.tasks.translation_search import (
+    Draw,
+    aligned,
+    hypotheses,
+    sampling_settings,
+    search_settings,
+)
+from regard.tasks.translation_settings import DecodingSettings, ModelSettings
 from regard.training.checkpoint import MODEL, load_model
 
 SOURCE_TOKENS, TARGET_TOKENS = "tokenizer.source.json", "tokenizer.target.json"
-SYMBOLS = Symbols(
-    bos=Tokenizer.BOS, eos=Tokenizer.EOS, banned=(Tokenizer.PAD, Tokenizer.BOS, Tokenizer.UNK)
-)
 _CHARACTERS = 100  # no language writes a token with more
 
 
@@ -121,7 +116,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: AnySeq2Seq,
         source: Tokenizer,
         target: Tokenizer,
         settings: ModelSettings,
@@ -139,12 +134,24 @@ class Translator:
 
     @overload
     def __call__(
-        self, text: str, *, beam: int | None = None, nbest: int = 1, batch_size: int = 64
+        self,
+        text: str,
+        *,
+        beam: int | None = None,
+        nbest: int = 1,
+        batch_size: int = 64,
+        generator: torch.Generator | None = None,
     ) -> Translation: ...
 
     @overload
     def __call__(
-        self, text: list[str], *, beam: int | None = None, nbest: int = 1, batch_size: int = 64
+        self,
+        text: list[str],
+        *,
+        beam: int | None = None,
+        nbest: int = 1,
+        batch_size: int = 64,
+        generator: torch.Generator | None = None,
     ) -> list[Translation]: ...
 
     def __call__(
@@ -154,16 +161,20 @@ class Translator:
         beam: int | None = None,
         nbest: int = 1,
         batch_size: int = 64,
+        generator: torch.Generator | None = None,
     ) -> Translation | list[Translation]:
         """Translate a text, or many at once.
 
-        An input of more than `max_tokens` tokens is cut, with a warning.
+        An input of more than `max_tokens` tokens is cut, with a warning. Where the settings say
+        `sample`, translations are drawn at random, in the order of the alternatives.
 
         Args:
             text: A sentence, or a list of them; a blank one gives an empty translation.
             beam: How many hypotheses are kept at each step; 1 is greedy. By default the model's.
+                With a number nothing is drawn at random.
             nbest: How many translations of each sentence are wanted, at most `beam`.
             batch_size: How many sentences are translated at once.
+            generator: Where translations are drawn from; by default one of seed 0.
 
         Returns:
             One translation, or a list in the order of the texts.
@@ -173,15 +184,18 @@ class Translator:
         """
         if batch_size < 1:
             raise UserError(f"batch_size must be at least 1; got {batch_size}. Use 64.")
-        search = self.search(beam, nbest)
+        draws = self.settings.decoding.sample and beam is None
+        search = self.search(1 if draws else beam, 1 if draws else nbest)
         inputs = self._inputs([text] if isinstance(text, str) else text)
+        draw = self._draw(nbest, generator, len(inputs)) if draws else None
         order = sorted(range(len(inputs)), key=lambda i: len(inputs[i].encoding.ids))
         results: dict[int, Translation] = {}
         for start in range(0, len(order), batch_size):
             chosen = order[start : start + batch_size]
-            found = self.hypotheses([inputs[i].encoding.ids for i in chosen], search)
-            for i, hypotheses in zip(chosen, found, strict=True):
-                results[i] = self._translation(inputs[i], hypotheses)
+            own = None if draw is None else draw.choose(chosen)
+            found = self.hypotheses([inputs[i].encoding.ids for i in chosen], search, own)
+            for i, several in zip(chosen, found, strict=True):
+                results[i] = self._translation(inputs[i], several)
         ordered = [results[i] for i in range(len(inputs))]
         return ordered[0] if isinstance(text, str) else ordered
 
@@ -208,54 +222,36 @@ class Translator:
         return [self._aligned(*pair) for pair in zip(inputs, targets, strict=True)]
 
     def search(self, beam: int | None, nbest: int) -> Search:
-        """Return how to search: as the model says, or with another beam.
+        """Return how to search: see `regard.tasks.translation_search.search_settings`."""
+        return search_settings(self.settings.decoding, beam, nbest)
+
+    def searching(self, decoding: DecodingSettings) -> Translator:
+        """Return a translator of the same model that searches, or draws, in another way.
 
         Args:
-            beam: How many hypotheses are kept; by default the model's number, and at least `nbest`.
-            nbest: How many are returned.
+            decoding: How.
 
         Raises:
-            UserError: A number is out of range.
+            ConfigError: It does not go with the model.
         """
-        own = self.settings.decoding
-        return Search(
-            beam=max(own.beam, nbest) if beam is None else beam,
-            nbest=nbest,
-            length_penalty=own.length_penalty,
-            minimum_length=own.minimum_length,
-            maximum_length=own.maximum_length,
-        )
+        table = {**dict(self.settings), "decoding": decoding}
+        settings = checked(table, ModelSettings, where="decoding")
+        return Translator(self.model, self.source, self.target, settings, name=self.name)
 
     def hypotheses(
-        self, sources: Sequence[Sequence[int]], search: Search
+        self, sources: Sequence[Sequence[int]], search: Search, draw: Draw | None = None
     ) -> list[list[Hypothesis]]:
-        """Search for the translations of a batch of encoded sentences, empty ones apart."""
-        filled = [i for i, ids in enumerate(sources) if ids]
-        found: list[list[Hypothesis]] = [[] for _ in sources]
-        if not filled:
-            return found
-        tokens = pad([sources[i] for i in filled], value=Tokenizer.PAD).to(self.device)
-        with torch.inference_mode():
-            state = self.model.begin(tokens, tokens != Tokenizer.PAD)
-            if search.beam == 1:
-                one = greedy_search(self.model, state, len(filled), SYMBOLS, search)
-                several = [[hypothesis] for hypothesis in one]
-            else:
-                several = beam_search(self.model, state, len(filled), SYMBOLS, search)
-        for i, hypotheses in zip(filled, several, strict=True):
-            found[i] = hypotheses
-        return found
+        """Search for the translations of a batch of encoded sentences, or draw them."""
+        return hypotheses(self.model, sources, search, draw)
+
+    def _draw(self, nbest: int, generator: torch.Generator | None, count: int) -> Draw:
+        source = torch.Generator().manual_seed(0) if generator is None else generator
+        return Draw(sampling_settings(self.settings.decoding, nbest), generators(source, count))
 
     def _aligned(self, given: _Input, target: str) -> Translation:
         written = self.target.encode(_checked_text(target))
-        read = torch.tensor([given.encoding.ids], dtype=torch.long, device=self.device)
-        outputs = torch.tensor([[*written.ids, Tokenizer.EOS]], device=self.device)
-        with torch.inference_mode():
-            state = self.model.begin(read, torch.ones_like(read, dtype=torch.bool))
-            log_probs, weights = forced(self.model, state, outputs, SYMBOLS)
-        log_prob = float(log_probs.sum())
-        score = self.search(None, 1).normalised(log_prob, outputs.shape[1])
-        found = Hypothesis(tuple(written.ids), log_prob, score, weights[0].cpu(), ended=True)
+        search = self.search(None, 1)
+        found = replace(aligned(self.model, given.encoding.ids, written.ids, search), ended=True)
         return self._one(given, found, _text(target, written, self.settings.target_language))
 
     def _inputs(self, texts: Sequence[str]) -> list[_Input]:
@@ -353,8 +349,8 @@ def load_translator(opened: Opened, device: torch.device) -> Translator:
     source = Tokenizer.load(opened.folder / SOURCE_TOKENS)
     target = Tokenizer.load(opened.folder / TARGET_TOKENS)
 
-    def build() -> Seq2Seq:
-        return build_seq2seq(
+    def build() -> AnySeq2Seq:
+        return build_model(
             settings.model,
             source_size=source.size,
             target_size=target.size,

@@ -10,15 +10,21 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from regard.config import checked
 from regard.data.batches import loader, pad, plan
 from regard.data.text import Pairs, read_parallel, read_tsv
 from regard.data.tokens import Tokenizer
 from regard.errors import ConfigError, DataError
-from regard.models.seq2seq import Seq2Seq, token_loss
+from regard.models.rescoring import AnySeq2Seq, Seq2SeqPair, sequence_loss
 from regard.tasks.base import CONFIG
 from regard.tasks.metrics import text_scores
 from regard.tasks.translation import SOURCE_TOKENS, TARGET_TOKENS, Translator
-from regard.tasks.translation_settings import DataSettings, ModelSettings, TranslationSettings
+from regard.tasks.translation_settings import (
+    DataSettings,
+    DecodingSettings,
+    ModelSettings,
+    TranslationSettings,
+)
 from regard.training.job import Loss
 
 _AT_ONCE = 64  # sentences of the development set
@@ -103,7 +109,7 @@ class TranslationJob:
         dev: Pairs,
     ) -> None:
         self.settings, self.translator = settings, translator
-        self.model: Seq2Seq = translator.model
+        self.model: AnySeq2Seq = translator.model
         self.metric: str = settings.metric
         self.higher_is_better = settings.metric != "loss"
         self.data, self.dev = PairDataset(train_pairs), dev
@@ -132,8 +138,9 @@ class TranslationJob:
         )
 
     def size(self, batch: Batch) -> int:
-        """Count the target tokens."""
-        return int((batch.outputs != Tokenizer.PAD).sum())
+        """Count the target tokens that are foretold: a pair of decoders foretells each twice."""
+        times = 2 if isinstance(self.model, Seq2SeqPair) else 1
+        return times * int((batch.outputs != Tokenizer.PAD).sum())
 
     def loss(self, batch: Batch) -> Loss:
         """Compute the cross-entropy of a batch, summed over its target tokens."""
@@ -217,9 +224,8 @@ class TranslationJob:
         device = self.translator.device
         source = batch.source.to(device, non_blocking=True)
         inputs, outputs = batch.inputs.to(device), batch.outputs.to(device)
-        decoded = self.model(source, source != Tokenizer.PAD, inputs)
-        return token_loss(
-            self.model, decoded.features, outputs, padding=Tokenizer.PAD, smoothing=smoothing
+        return sequence_loss(
+            self.model, source, inputs, outputs, padding=Tokenizer.PAD, smoothing=smoothing
         )
 
     def _dev_loss(self, poll: Callable[[], None]) -> dict[str, float]:
@@ -239,15 +245,23 @@ class TranslationJob:
 
 
 def model_settings(settings: TranslationSettings) -> ModelSettings:
-    """Return the part of a config that a model needs after training."""
-    return ModelSettings(
-        task="translation",
-        source_language=settings.data.source_language,
-        target_language=settings.data.target_language,
-        max_tokens=settings.data.max_tokens,
-        model=settings.model,
-        decoding=settings.decoding,
-    )
+    """Return the part of a config that a model needs after training.
+
+    Args:
+        settings: The config; with `init`, its model is the one that is continued from.
+
+    Raises:
+        ConfigError: Its way to search does not go with that model.
+    """
+    table = {
+        "task": "translation",
+        "source_language": settings.data.source_language,
+        "target_language": settings.data.target_language,
+        "max_tokens": settings.data.max_tokens,
+        "model": settings.model,
+        "decoding": settings.decoding,
+    }
+    return checked(table, ModelSettings, where="config")
 
 
 def read_pairs(files: str | list[str], settings: DataSettings, *, root: Path) -> Pairs:
@@ -318,7 +332,21 @@ def _identity(
     table["training"] = {k: v for k, v in table["training"].items() if k not in _FREE}
     for name in ("train", "dev", "test"):
         del table["data"][name]
+    _leave_out_unused(table)
     table["data"].update(train=train_pairs.sha256, dev=dev.sha256)
     table["tokens"] = {"source": translator.source.sha256, "target": translator.target.sha256}
     table["torch"] = torch.__version__.partition("+")[0]
     return table
+
+
+def _leave_out_unused(table: dict[str, Any]) -> None:
+    """Leave out what is as it was before it could be set: runs begun then still go on."""
+    plain = DecodingSettings().model_dump(mode="json")
+    known = ("beam", "length_penalty", "minimum_length", "maximum_length")
+    table["decoding"] = {
+        name: value
+        for name, value in table["decoding"].items()
+        if name in known or value != plain[name]
+    }
+    if not table["model"]["rescoring"]:
+        del table["model"]["rescoring"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -57,12 +57,23 @@ class BothTokenSettings(Strict):
 
 
 class DecodingSettings(Strict):
-    """How a translation is searched for; see `regard.models.decoding.Search`."""
+    """How a translation is searched for, or drawn where `sample` is true.
+
+    See `regard.models.decoding.Search` and `regard.models.decoding.Sampling`.
+    """
 
     beam: Annotated[int, Field(ge=1, le=1000)] = 5
     length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 1.0
     minimum_length: Annotated[int, Field(ge=0, le=10_000)] = 0
     maximum_length: Annotated[int, Field(ge=1, le=10_000)] = 200
+    coverage_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 0.0
+    block_ngrams: Annotated[int, Field(ge=0, le=1000)] = 0
+    groups: Annotated[int, Field(ge=1, le=1000)] = 1
+    diversity: Annotated[float, Field(ge=0.0, le=100.0)] = 0.5
+    sample: bool = False
+    temperature: Annotated[float, Field(ge=0.01, le=100.0)] = 1.0
+    top_k: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    top_p: Annotated[float, Field(ge=1e-6, le=1.0)] = 1.0
 
     @model_validator(mode="after")
     def _lengths_in_order(self) -> DecodingSettings:
@@ -72,6 +83,28 @@ class DecodingSettings(Strict):
                 f"{self.maximum_length}. Exchange them"
             )
         return self
+
+    @model_validator(mode="after")
+    def _groups_divide(self) -> DecodingSettings:
+        if self.beam % self.groups:
+            raise ValueError(
+                f"groups must divide beam; got {self.groups} and {self.beam}. Change one"
+            )
+        return self
+
+
+def _check_fit(model: Seq2SeqSettings, decoding: DecodingSettings) -> None:
+    """Refuse a way to search that does not go with the model."""
+    if decoding.coverage_penalty and getattr(model.decoder, "attention", None) == "none":
+        raise ValueError(
+            "decoding.coverage_penalty must be 0 for a decoder of attention none; got "
+            f"{decoding.coverage_penalty}. Leave it out"
+        )
+    if decoding.sample and model.rescoring:
+        raise ValueError(
+            "decoding.sample must be false for a pair of decoders, which rescore what a search "
+            "has found; got true. Leave it out"
+        )
 
 
 class TranslationSettings(Strict):
@@ -98,6 +131,11 @@ class TranslationSettings(Strict):
     training: TrainingSettings = TrainingSettings()
     decoding: DecodingSettings = DecodingSettings()
 
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _check_fit(self.model, self.decoding)
+        return self
+
 
 class ModelSettings(Strict):
     """What a model's `config.json` holds."""
@@ -108,3 +146,8 @@ class ModelSettings(Strict):
     max_tokens: Annotated[int, Field(ge=1, le=100_000)]
     model: Seq2SeqSettings
     decoding: DecodingSettings
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _check_fit(self.model, self.decoding)
+        return self

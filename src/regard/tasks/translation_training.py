@@ -15,7 +15,7 @@ from regard.data.grammar import Grammar
 from regard.data.text import Pairs, overlap
 from regard.data.tokens import Tokenizer
 from regard.errors import EnvironmentFault, FileFormatError, UserError
-from regard.models.settings import build_seq2seq
+from regard.models.rescoring import build_model
 from regard.saving import read_json, write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.metrics import Scored, require_sacrebleu, text_scores
@@ -103,7 +103,7 @@ def _known(settings: TranslationSettings, root: Path, device: torch.device) -> T
 def _fresh(settings: TranslationSettings, pairs: Pairs, device: torch.device) -> Translator:
     source = _learn(pairs.sources, settings.tokens.source)
     target = _learn(pairs.targets, settings.tokens.target)
-    model = build_seq2seq(
+    model = build_model(
         settings.model, source_size=source.size, target_size=target.size, padding=Tokenizer.PAD
     )
     return Translator(model.to(device), source, target, model_settings(settings))

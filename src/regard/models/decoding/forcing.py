@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from regard.models.decoding.base import S, Steppable, Symbols
+from regard.models.decoding.base import Hypothesis, S, Search, Steppable, Symbols
+from regard.models.decoding.constraints import coverage
 
 
 def forced(
@@ -49,6 +50,31 @@ class Said(NamedTuple):
 
     log_prob: float
     weights: Float[Tensor, "maps steps keys"]
+
+    def hypothesis(
+        self,
+        tokens: tuple[int, ...],
+        search: Search,
+        mask: Bool[Tensor, " keys"] | None = None,
+    ) -> Hypothesis:
+        """Return the output as if a search had found it.
+
+        Args:
+            tokens: The output, without the end mark.
+            search: Its penalties are those of the score.
+            mask: True where an item is real, for the coverage penalty; None where all are.
+        """
+        covered = 0.0
+        if search.coverage_penalty and len(self.weights):
+            total = self.weights.float().mean(dim=0).sum(dim=0)
+            covered = float(coverage(total if mask is None else total.masked_fill(~mask, 1.0)))
+        return Hypothesis(
+            tokens=tokens,
+            log_prob=self.log_prob,
+            score=search.scored(self.log_prob, len(tokens) + 1, covered),
+            weights=self.weights,
+            ended=len(tokens) < search.maximum_length,
+        )
 
 
 def forced_each(

@@ -1,0 +1,93 @@
+"""Options that change how translations are searched for or drawn."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from regard.errors import UserError
+
+if TYPE_CHECKING:
+    from regard.tasks.translation import Translator
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_DRAWING = ("temperature", "top_k", "top_p", "seed")
+_OPTIONS = {
+    "coverage_penalty": click.option(
+        "--coverage-penalty", type=float, help="How much an overlooked source word costs."
+    ),
+    "block_ngrams": click.option(
+        "--block-ngrams", type=int, help="Write no run of so many tokens twice."
+    ),
+    "sample": click.option(
+        "--sample", is_flag=True, default=None, help="Draw translations at random."
+    ),
+    "seed": click.option(
+        "--seed", type=click.IntRange(0, 2**63 - 1), help="Of what is drawn; by default 0."
+    ),
+    "temperature": click.option(
+        "--temperature", type=float, help="Below 1 what is likely is drawn more often."
+    ),
+    "top_k": click.option("--top-k", type=int, help="Draw from so many of the likeliest tokens."),
+    "top_p": click.option(
+        "--top-p", type=float, help="Draw from the likeliest tokens of this probability together."
+    ),
+}
+
+
+def decoding_options(function: Function) -> Callable[..., Any]:
+    """Add the options; those that are given arrive as `decoding`, a dictionary."""
+
+    @functools.wraps(function)
+    def collected(**given: Any) -> Any:
+        changes = {name: given.pop(name) for name in _OPTIONS}
+        decoding = {name: value for name, value in changes.items() if value is not None}
+        return function(decoding=decoding, **given)
+
+    command: Callable[..., Any] = collected
+    for option in reversed(_OPTIONS.values()):
+        command = option(command)
+    return command
+
+
+def check_decoding(decoding: Mapping[str, Any], beam: int | None) -> None:
+    """Refuse options that do not go together, before a model is loaded.
+
+    Args:
+        decoding: What `decoding_options` collected.
+        beam: The beam that was asked for.
+
+    Raises:
+        UserError: A beam and drawing.
+    """
+    if decoding.get("sample") and beam is not None:
+        raise UserError(
+            "draws translations, and --beam searches for them; leave one out.", where="--sample"
+        )
+
+
+def changed(translator: Translator, decoding: Mapping[str, Any]) -> Translator:
+    """Return a translator that decodes as the options say.
+
+    Args:
+        translator: The translator.
+        decoding: What `decoding_options` collected.
+
+    Raises:
+        UserError: A value is out of range, or an option counts for nothing.
+    """
+    from regard.config import checked
+    from regard.tasks.translation_settings import DecodingSettings
+
+    changes = {name: value for name, value in decoding.items() if name != "seed"}
+    table = {**translator.settings.decoding.model_dump(), **changes}
+    settings = checked(table, DecodingSettings, where="translate")
+    alone = [name for name in _DRAWING if name in decoding]
+    if alone and not settings.sample:
+        option = "--" + alone[0].replace("_", "-")
+        raise UserError("counts only where translations are drawn; add --sample.", where=option)
+    return translator.searching(settings) if changes else translator
