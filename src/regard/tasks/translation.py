@@ -42,8 +42,9 @@ class Translation:
         source: The text that was translated.
         text: The translation.
         tokens: Its tokens.
-        score: Its logarithmic probability over the length penalty; n-best lists are sorted by it.
-        log_prob: Its logarithmic probability.
+        score: Its logarithmic probability over the length penalty, with the coverage penalty;
+            n-best lists are sorted by it.
+        log_prob: Its logarithmic probability; from a pair of decoders the sum of both.
         looked: The record, or None where the model has no attention.
         truncated: Whether the input was cut, or the output forced to end.
         alternatives: The next best translations, where more than one was asked for.

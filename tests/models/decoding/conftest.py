@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple, get_args, get_type_hints
 
 import pytest
 import torch
 
 from regard.models.decoding import Search, Symbols
 from regard.models.seq2seq import Seq2Seq
+from regard.models.settings import DecoderSettings
 
 SYMBOLS = Symbols(bos=1, eos=2, banned=(0, 1))
 VOCABULARY = 5  # padding, start, end, and two tokens that may be written
@@ -140,7 +141,7 @@ def symbols() -> Symbols:
 
 
 TARGET = Symbols(bos=1, eos=2, banned=(0, 1, 3))  # of the models below
-MODELS = {
+MODELS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "recurrent": (
         {"kind": "gru", "hidden_dim": 3},
         {"kind": "lstm", "hidden_dim": 4, "order": "bahdanau", "attention_dim": 3, "layers": 2},
@@ -166,6 +167,22 @@ MODELS = {
         {"kind": "transformer", "num_heads": 5, "layers": 2, "hidden_dim": 7},
     ),
 }
+
+
+def _others() -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    """One model of each kind of decoder that is not among those above."""
+    union, _ = get_args(DecoderSettings)
+    kinds = {kind for one in get_args(union) for kind in _kinds(one)}
+    known = {str(decoder["kind"]) for _, decoder in MODELS.values()}
+    encoder = {"kind": "gru", "hidden_dim": 3}
+    return {kind: (encoder, {"kind": kind, "hidden_dim": 5}) for kind in sorted(kinds - known)}
+
+
+def _kinds(settings: Any) -> tuple[str, ...]:
+    return get_args(get_type_hints(settings)["kind"])
+
+
+MODELS = {**MODELS, **_others()}
 
 
 @pytest.fixture(params=MODELS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -30,8 +31,16 @@ SEARCHES = {
 }
 
 
+def looks(model: Any) -> bool:
+    source = torch.ones(1, 1, dtype=torch.long)
+    with torch.no_grad():
+        return bool(model.step(source, model.begin(source, source != 0)).weights.shape[1])
+
+
 def found_by(name: str, model: Any, target: Any) -> Callable[..., list[list[Hypothesis]]]:
     search = SEARCHES[name]
+    if not looks(model):
+        search = replace(search, coverage_penalty=0.0)
 
     def call(source: torch.Tensor, sources: list[torch.Generator]) -> list[list[Hypothesis]]:
         mask = source != 0
@@ -50,10 +59,8 @@ def found_by(name: str, model: Any, target: Any) -> Callable[..., list[list[Hypo
 
 @pytest.mark.parametrize("name", SEARCHES)
 def test_a_sentence_alone_and_in_a_batch_of_64(
-    name: str, model: Any, tokens: Any, target: Any, request: pytest.FixtureRequest
+    name: str, model: Any, tokens: Any, target: Any
 ) -> None:
-    if name == "constraints" and "fixed" in request.node.name:
-        pytest.skip("a coverage penalty needs a model that looks")
     model.bias.data[2] = -0.5
     lengths = [1 + (5 * i) % 9 for i in range(64)]
     source = tokens(*lengths)
