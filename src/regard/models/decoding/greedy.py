@@ -49,18 +49,19 @@ def greedy_search(
             break
         step = model.step(tokens, state)
         allowed = restricted(step.log_probs, symbols, search, length, past.written)
-        best, choice = (part.cpu() for part in allowed.max(dim=-1))
-        looked = step.weights.cpu()
-        past = past.look(looked)
+        best, choice = (part.squeeze(1).cpu() for part in allowed.max(dim=-1))
+        weights = step.weights.cpu()
+        past = past.look(weights)
         covered = past.coverage()
+        looked, said, written = weights.squeeze(2), best.tolist(), choice.tolist()
         for row, output in enumerate(live):
-            output.add(int(choice[row]), float(best[row]), looked[row, :, 0])
+            output.add(written[row], said[row], looked[row])
             output.coverage = 0.0 if covered is None else float(covered[row])
-        kept = (choice[:, 0] != symbols.eos).nonzero().flatten()
+        kept = (choice != symbols.eos).nonzero().flatten()
         live = [live[row] for row in kept.tolist()]
-        past = past.follow(torch.zeros_like(choice), choice).keep(kept)
+        tokens = choice[kept].unsqueeze(1)
+        past = past.keep(kept).follow(torch.zeros_like(tokens), tokens)
         state = step.state if len(kept) == len(choice) else step.state.keep(kept, 1)
-        tokens = choice[kept]
     return [output.hypothesis(search) for output in outputs]
 
 
