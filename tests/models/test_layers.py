@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from regard.attention import masks
+from regard.errors import MechanismError
 from regard.models.layers import (
+    GatedConvolution,
     SelfAttentionBlock,
     TransformerDecoderLayer,
     checked_cell,
@@ -30,8 +32,43 @@ def test_l7_sinusoids_have_no_table_to_run_out_of(dim: int) -> None:
 
 
 def test_an_unknown_cell_is_refused() -> None:
-    with pytest.raises(ValueError, match="cell must be known; got 'rnn': use one of: gru, lstm"):
-        checked_cell("rnn")
+    with pytest.raises(ValueError, match="got 'qrnn': did you mean 'rnn'"):
+        checked_cell("qrnn")
+
+
+@pytest.mark.parametrize("width", [1, 2, 3])
+def test_a_gated_convolution_in_plain_loops(width: int) -> None:
+    layer = GatedConvolution(3, width, dropout=0.0)
+    padded = torch.randn(2, 5, 3)
+    found = layer(padded)
+    assert found.shape == (2, 6 - width, 3)
+    weight, bias = layer.convolution.weight, layer.convolution.bias
+    for row in range(2):
+        for place in range(6 - width):
+            both = bias.clone()
+            for step in range(width):
+                both = both + weight[:, :, step] @ padded[row, place + step]
+            expected = both[:3] * torch.sigmoid(both[3:])
+            torch.testing.assert_close(found[row, place], expected, atol=1e-6, rtol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(0, 5, 3), (2, 0, 3), (2, 2, 3)])
+def test_l2_a_gated_convolution_without_a_whole_stretch(shape: tuple[int, int, int]) -> None:
+    found = GatedConvolution(3, 3, dropout=0.0)(torch.zeros(shape))
+    assert found.shape == (shape[0], max(shape[1] - 2, 0), 3)
+
+
+def test_l8_a_convolution_of_no_width_is_refused() -> None:
+    with pytest.raises(MechanismError, match="width must be at least 1; got 0"):
+        GatedConvolution(3, 0, dropout=0.0)
+
+
+def test_the_spread_neither_dies_nor_bursts_in_a_stack_of_gated_convolutions() -> None:
+    items = torch.randn(1, 400, 64)
+    for _ in range(8):
+        around = torch.nn.functional.pad(items, (0, 0, 1, 1))
+        items = (items + GatedConvolution(64, 3, dropout=0.0)(around)) * math.sqrt(0.5)
+    assert 0.4 < items.std().item() < 4  # PyTorch's own initial spread: 0.1
 
 
 def test_self_attention_step_by_step_is_self_attention_under_a_causal_mask() -> None:

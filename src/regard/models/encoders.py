@@ -10,7 +10,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from regard.models.layers import TransformerEncoderLayer, checked_cell, sinusoids
+from regard.errors import MechanismError
+from regard.models.layers import (
+    GatedConvolution,
+    TransformerEncoderLayer,
+    checked_cell,
+    sinusoids,
+)
 
 
 class Encoded(NamedTuple):
@@ -33,16 +39,110 @@ class Encoder(nn.Module, abc.ABC):
     Attributes:
         out_dim: Size of the items.
         final_dim: Size of the vector for the whole sequence.
+        ordered: Whether the order of the tokens changes the items. Where it does not, the items
+            are a set, and an attention that goes by their places means nothing.
     """
 
     out_dim: int
     final_dim: int
+    ordered: bool = True
 
     @abc.abstractmethod
     def forward(
         self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
     ) -> Encoded:
         """Encode a batch; the mask is True for the first places of each row."""
+
+
+class EmbeddingEncoder(Encoder):
+    """The embeddings themselves as items, and their mean as the final vector.
+
+    The order of the tokens is lost: a set is encoded, with repetitions. It is the baseline that
+    shows what reading in order is worth, and all that a problem without order needs.
+
+    Args:
+        embedding: The embedding of the tokens; its size is that of the items.
+        dropout: Probability of dropping an input.
+    """
+
+    ordered = False
+
+    def __init__(self, embedding: nn.Embedding, *, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.embedding = embedding
+        self.dropout = nn.Dropout(dropout)
+        self.out_dim = self.final_dim = embedding.embedding_dim
+
+    def forward(
+        self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
+    ) -> Encoded:
+        """Encode a batch; the mask is True for the first places of each row."""
+        items = self.dropout(self.embedding(tokens)).masked_fill(~mask.unsqueeze(-1), 0.0)
+        return Encoded(items, mask, _mean(items, mask))
+
+
+def _mean(items: Tensor, mask: Tensor) -> Tensor:
+    """Average the real items, which padding must not add to; zero where there is none."""
+    return items.sum(dim=1) / mask.sum(dim=1, keepdim=True).clamp(min=1)
+
+
+class ConvolutionalEncoder(Encoder):
+    """Blocks of gated convolutions over embeddings with places: `x ← √½ (GLU(W * x) + x)`.
+
+    Every item sees `layers · (width - 1)` places around it, all computed at once. The final
+    vector is the mean of the items. Padding is set to zero before every convolution, as if
+    nothing stood there.
+
+    Args:
+        embedding: The embedding of the tokens.
+        hidden_dim: Size of the blocks and of the items.
+        layers: How many blocks.
+        width: How many places one convolution sees, an odd number.
+        dropout: Probability of dropping an input of a block.
+
+    Raises:
+        MechanismError: The width is not odd.
+
+    References:
+        Gehring et al., Convolutional sequence to sequence learning, 2017.
+    """
+
+    def __init__(
+        self,
+        embedding: nn.Embedding,
+        hidden_dim: int,
+        *,
+        layers: int = 4,
+        width: int = 3,
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        if width < 1 or width % 2 == 0:
+            raise MechanismError(
+                f"width must be odd, to see as far to the left as to the right; got {width}. "
+                "3 is usual."
+            )
+        self.embedding, self.reach = embedding, width // 2
+        self.dropout = nn.Dropout(dropout)
+        self.projection = nn.Linear(embedding.embedding_dim, hidden_dim)
+        self.blocks = nn.ModuleList(
+            GatedConvolution(hidden_dim, width, dropout=dropout) for _ in range(layers)
+        )
+        self.out_dim = self.final_dim = hidden_dim
+
+    def forward(
+        self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
+    ) -> Encoded:
+        """Encode a batch; the mask is True for the first places of each row."""
+        dim = self.embedding.embedding_dim
+        places = sinusoids(0, tokens.shape[1], dim, device=tokens.device)
+        embedded = self.dropout(self.embedding(tokens) * math.sqrt(dim) + places)
+        padding = ~mask.unsqueeze(-1)
+        items: Tensor = self.projection(embedded).masked_fill(padding, 0.0)
+        for block in self.blocks:
+            around = nn.functional.pad(items, (0, 0, self.reach, self.reach))
+            items = (items + block(around)).masked_fill(padding, 0.0) * math.sqrt(0.5)
+        return Encoded(items, mask, _mean(items, mask))
 
 
 class RecurrentEncoder(Encoder):
@@ -54,7 +154,7 @@ class RecurrentEncoder(Encoder):
     Args:
         embedding: The embedding of the tokens.
         hidden_dim: Size of the states of one direction.
-        cell: "gru" or "lstm".
+        cell: "rnn" (tanh), "gru" or "lstm".
         layers: How many layers.
         bidirectional: Whether to read in both directions.
         dropout: Probability of dropping an input, an output, or a state between layers.
@@ -158,7 +258,5 @@ class TransformerEncoder(Encoder):
         items: Tensor = self.dropout(self.embedding(tokens) * math.sqrt(dim) + places)
         for layer in self.layers:
             items = layer(items, mask)
-        real = mask.unsqueeze(-1)
-        items = self.norm(items).masked_fill(~real, 0.0)
-        final = items.sum(dim=1) / real.sum(dim=1).clamp(min=1)
-        return Encoded(items, mask, final)
+        items = self.norm(items).masked_fill(~mask.unsqueeze(-1), 0.0)
+        return Encoded(items, mask, _mean(items, mask))

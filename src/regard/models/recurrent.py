@@ -38,13 +38,13 @@ class Bridge(nn.Module):
 class RecurrentCore(nn.Module):
     """The recurrent layers of a decoder, advanced by one token or over a sequence.
 
-    States are `(batch, hypotheses, states, hidden_dim)`: the layers of a GRU, or the layers of
-    an LSTM followed by its cells.
+    States are `(batch, hypotheses, states, hidden_dim)`: the layers of an RNN
+    or a GRU, or the layers of an LSTM followed by its cells.
 
     Args:
         input_dim: Size of the inputs.
         hidden_dim: Size of the states.
-        cell: "gru" or "lstm".
+        cell: "rnn" (tanh), "gru" or "lstm".
         layers: How many layers.
         dropout: Probability of dropping a state between layers.
 
