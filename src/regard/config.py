@@ -136,7 +136,7 @@ def _one_line(error: ValidationError, kind: type[BaseModel]) -> str:
         return f"{field}: must be a setting; it is none: {did_you_mean(path[-1], known)}"
     message = first["msg"].removeprefix("Value error, ").removeprefix("Input should be ")
     if first["msg"].startswith("Value error"):  # a check of ours, which says what it got
-        return f"{field}: {message}."
+        return f"{field}: {message}{'' if message.endswith('?') else '.'}"
     return f"{field}: must be {message}; got {_shown(first['input'])}."
 
 

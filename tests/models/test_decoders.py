@@ -7,8 +7,18 @@ from typing import Any
 import pytest
 import torch
 
+from regard.attention import (
+    Additive,
+    Attention,
+    MultiHead,
+    Selected,
+    Selection,
+    Traits,
+    functional,
+)
 from regard.errors import MechanismError
 from regard.models.decoders import DecoderState, RecurrentDecoder
+from regard.models.encoders import Encoded
 from regard.models.seq2seq import Seq2Seq
 
 ENCODERS: dict[str, dict[str, Any]] = {
@@ -22,6 +32,9 @@ ENCODERS: dict[str, dict[str, Any]] = {
     for layers in (1, 2)
     for both in (True, False)
 }
+ENCODERS["rnn 1 both"] = {**ENCODERS["gru 1 both"], "kind": "rnn"}
+ENCODERS["embedding"] = {"kind": "embedding"}
+ENCODERS["convolution"] = {"kind": "convolution", "hidden_dim": 3, "layers": 2, "width": 3}
 ENCODERS["transformer"] = {"kind": "transformer", "num_heads": 5, "layers": 2, "hidden_dim": 7}
 
 LOOKS = ("additive", "dot", "scaled_dot", "bilinear", "uniform", "none")
@@ -34,10 +47,29 @@ DECODERS: dict[str, dict[str, Any]] = {
         "attention": look,
         "attention_dim": 3,
     }
-    for cell in ("gru", "lstm")
-    for layers in (1, 2)
+    for cell, layers in (("rnn", 2), ("gru", 1), ("gru", 2), ("lstm", 1), ("lstm", 2))
     for order in RecurrentDecoder.ORDERS
-    for look in LOOKS
+    for look in (LOOKS if order != "none" else ("none",))
+}
+DECODERS["gru 1 luong 2 heads"] = {**DECODERS["gru 1 luong additive"], "num_heads": 2}
+DECODERS["lstm 1 luong linear"] = {**DECODERS["lstm 1 luong dot"], "attentional": False}
+DECODERS |= {
+    f"convolution {width} {look}": {
+        "kind": "convolution",
+        "hidden_dim": 4,
+        "layers": 2,
+        "width": width,
+        "attention": look,
+        "attention_dim": 3,
+    }
+    for width, look in ((1, "bilinear"), (2, "additive"), (3, "bilinear"), (3, "none"))
+}
+DECODERS["transformer additive"] = {
+    "kind": "transformer",
+    "num_heads": 1,
+    "layers": 2,
+    "hidden_dim": 3,
+    "attention": "additive",
 }
 DECODERS["transformer"] = {"kind": "transformer", "num_heads": 1, "layers": 2, "hidden_dim": 3}
 
@@ -51,14 +83,25 @@ SOME = [
     ("transformer", "transformer"),
     ("transformer", "lstm 1 bahdanau dot"),
     ("lstm 1 both", "transformer"),
+    ("convolution", "convolution 3 bilinear"),
+    ("embedding", "convolution 2 additive"),
+    ("rnn 1 both", "convolution 3 none"),
+    ("convolution", "rnn 2 bahdanau additive"),
+    ("embedding", "lstm 1 none none"),
+    ("gru 1 both", "gru 1 luong 2 heads"),
 ]
+# How many maps a decoder draws where it looks; 1 where it is not named here.
+MAPS = {"transformer": 2, "transformer additive": 2, "gru 1 luong 2 heads": 2}
+MAPS |= {name: 2 for name in DECODERS if name.startswith("convolution")}
 
 
 def fitting(encoder: dict[str, Any], decoder: dict[str, Any]) -> dict[str, Any]:
     """Give a dot product queries of the size of the items."""
     if "dot" not in decoder.get("attention", ""):
         return decoder
-    items = 5 if encoder["kind"] == "transformer" else 3 * (1 + encoder["bidirectional"])
+    if encoder["kind"] in ("transformer", "embedding"):
+        return {**decoder, "hidden_dim": 5}
+    items = 3 * (1 + encoder.get("bidirectional", False))
     return {**decoder, "hidden_dim": items}
 
 
@@ -89,13 +132,12 @@ def test_every_encoder_with_every_decoder(encoder: str, pair: Any, tokens: Any) 
     source, target = tokens(4, 1, 0), tokens(3, 3, 3, size=9)
     for place, decoder in enumerate(DECODERS):
         model = pair(encoder, decoder, tied=place % 2 == 0)
-        features, weights = model(source, source != 0, target)
+        features, weights, *_ = model(source, source != 0, target)
         assert features.shape == (3, 3, 5), decoder
         if decoder.endswith("none"):
             assert weights.shape == (3, 0, 3, 0)
         else:
-            maps = 2 if decoder == "transformer" else 1
-            assert weights.shape == (3, maps, 3, 4), decoder
+            assert weights.shape == (3, MAPS.get(decoder, 1), 3, 4), decoder
             expected = torch.tensor([1.0, 1.0, 0.0])  # an empty sentence is not looked at
             sums = weights.sum(dim=-1).amin(dim=(1, 2))
             torch.testing.assert_close(sums, expected, msg=decoder)
@@ -160,7 +202,7 @@ def test_l2_no_sentence_no_item_or_no_token(
     batch, keys, length = shape
     model = pair(encoder, decoder)
     source = torch.full((batch, keys), 5)
-    features, weights = model(source, source != 0, torch.full((batch, length), 5))
+    features, weights, *_ = model(source, source != 0, torch.full((batch, length), 5))
     assert features.shape == (batch, length, 5)
     if not decoder.endswith("none"):
         assert weights.shape[2:] == (length, keys)
@@ -232,12 +274,105 @@ def test_a_transformer_names_its_maps_layer_by_layer(build: Any, tokens: Any) ->
     state = model.begin(source, source != 0)
     layer = model.decoder.layers[0]
     items = model.decoder._embed(torch.full((2, 1), 5), 0).unsqueeze(1)
-    _, weights, _ = layer.step(items, state.memory[0], None)
-    torch.testing.assert_close(decoded.weights[:, :5, :1], weights)
+    _, look, _ = layer.step(items, state.memory[0], None)
+    torch.testing.assert_close(decoded.weights[:, :5, :1], look.weights)
+
+
+def built(attention: Any, **changes: Any) -> RecurrentDecoder:
+    choices = {"hidden_dim": 4, "attention": attention, **changes}
+    return RecurrentDecoder(torch.nn.Embedding(9, 5), (6, 7), **choices)
+
+
+def test_the_plain_decoder_sees_the_source_through_its_first_state_alone(
+    pair: Any, tokens: Any
+) -> None:
+    model = pair("gru 1 both", "gru 1 none none")
+    source, target = tokens(4, 2), tokens(3, 3, size=9)
+    encoded = model.encoder(source, source != 0)
+    ours = model.decoder(target, encoded)
+    theirs = model.decoder(target, encoded._replace(memory=torch.randn(2, 4, 6)))
+    assert torch.equal(ours.features, theirs.features)
+    state = model.decoder.start(encoded)
+    first, _, fixed = state.hidden
+    changed = state._replace(hidden=(first, state.hidden[1], fixed + 1))
+    features = [model.decoder.step(target[:, :1], s)[0].features for s in (state, changed)]
+    assert torch.equal(*features)
+    other = state._replace(hidden=(first + 1, state.hidden[1], fixed))
+    assert not torch.equal(features[0], model.decoder.step(target[:, :1], other)[0].features)
+
+
+def test_the_attentional_state_by_hand(tokens: Any) -> None:
+    """Luong's equation 5, and the same without its tanh."""
+    look = Attention("bilinear", query_dim=4, key_dim=6)
+    for attentional in (True, False):
+        decoder = built(look, attentional=attentional).eval()
+        mask = torch.tensor([[True, True, False]])
+        encoded = Encoded(torch.randn(1, 3, 6), mask, torch.randn(1, 7))
+        target = tokens(2, size=9)
+        states, _ = decoder.core.run(decoder.embedding(target), decoder.bridge(encoded.final))
+        context = look(states, encoded.memory, mask=mask).context
+        linear = decoder.readout(torch.cat([states, context], dim=-1))
+        expected = torch.tanh(linear) if attentional else linear
+        torch.testing.assert_close(decoder(target, encoded).features, expected)
 
 
 def test_an_unknown_order_is_refused() -> None:
     with pytest.raises(MechanismError, match="order must be known; got 'luon': did you mean"):
-        RecurrentDecoder(
-            torch.nn.Embedding(3, 3), (3, 3), hidden_dim=3, attention=None, order="luon"
-        )
+        built(None, order="luon")
+
+
+def test_the_plain_order_with_an_attention_is_refused() -> None:
+    with pytest.raises(MechanismError, match=r"attention must be None for the order 'none'.*Dot"):
+        built(Attention("dot"), order="none")
+
+
+def test_l5_an_attention_of_other_sizes_is_refused_when_the_decoder_is_built() -> None:
+    with pytest.raises(MechanismError, match=r"query_dim must be 4, .*Bilinear.*; got 3"):
+        built(Attention("bilinear", query_dim=3, key_dim=6))
+    with pytest.raises(MechanismError, match=r"key_dim must be 6, .*MultiHead.*; got 4"):
+        built(MultiHead(2, 4))
+
+
+@pytest.mark.parametrize("decoder", ["rnn 2 bahdanau dot", "lstm 1 luong dot", "transformer"])
+def test_nothing_sampled_has_no_probability(decoder: str, pair: Any, tokens: Any) -> None:
+    model = pair("gru 1 both", decoder)
+    source = tokens(4, 2)
+    decoded = model(source, source != 0, tokens(3, 3, size=9))
+    assert decoded.distribution is decoded.weights
+    assert decoded.log_prob is None
+
+
+class Drawn(Selection):
+    """One key, drawn by the softmax of the scores."""
+
+    traits = Traits(stochastic=True, differentiable=False)
+
+    def forward(self, scores: Any, mask: Any, *, query: Any = None, state: Any = None) -> Selected:
+        chances = functional.masked_softmax(scores, mask)
+        safe = chances + (chances.sum(dim=-1, keepdim=True) == 0)
+        choice = torch.multinomial(safe.flatten(0, -2), 1).view(*chances.shape[:-1], 1)
+        weights = torch.zeros_like(chances).scatter(-1, choice, 1.0) * (chances > 0)
+        return Selected(weights, chances, safe.gather(-1, choice).squeeze(-1).log())
+
+
+@pytest.mark.parametrize("order", ["bahdanau", "luong", "input_feeding"])
+@pytest.mark.parametrize("heads", [None, 2])
+def test_what_was_drawn_comes_with_what_it_was_drawn_from(
+    order: str, heads: int | None, tokens: Any
+) -> None:
+    """REINFORCE needs the logarithm of the choice, with a gradient to the scores."""
+    score = Additive(4, 6, hidden_dim=3) if heads is None else Additive(2, 2, hidden_dim=3)
+    look: Any = Attention(score, Drawn())
+    if heads is not None:
+        look = MultiHead(heads, 4, key_dim=6, score=score, selection=Drawn())
+    decoder = built(look, order=order)
+    mask = torch.tensor([[True, True, True], [True, True, False]])
+    encoded = Encoded(torch.randn(2, 3, 6), mask, torch.randn(2, 7))
+    decoded = decoder(tokens(4, 4, size=9), encoded)
+    assert decoded.weights.shape == decoded.distribution.shape == (2, heads or 1, 4, 3)
+    assert bool(((decoded.weights == 0) | (decoded.weights == 1)).all())
+    chosen = (decoded.weights * decoded.distribution).sum(dim=-1)
+    torch.testing.assert_close(decoded.log_prob, chosen.log().sum(dim=1))
+    decoded.log_prob.sum().backward()
+    gradients = [parameter.grad for parameter in look.score.parameters()]
+    assert all(gradient is not None and bool(gradient.any()) for gradient in gradients)

@@ -23,7 +23,7 @@ def test_a_bridge_joins_any_sizes() -> None:
     assert bridge(torch.randn(0, 5)).shape == (0, 1, 4, 3)
 
 
-@pytest.mark.parametrize("cell", ["gru", "lstm"])
+@pytest.mark.parametrize("cell", ["rnn", "gru", "lstm"])
 @pytest.mark.parametrize("layers", [1, 2])
 def test_a_core_over_a_sequence_is_a_core_step_by_step(cell: str, layers: int) -> None:
     core = RecurrentCore(3, 4, cell=cell, layers=layers, dropout=0.0)
@@ -51,11 +51,13 @@ def test_the_fixed_vector_is_the_same_for_every_query_and_has_no_map() -> None:
     reader = ContextReader(None, 4, 5)
     items = encoded()
     sources = Sources(reader.prepare(items), items.final.unsqueeze(1), None)
-    context, weights, state = reader(torch.randn(2, 3, 7), sources)
+    context, weights, state, distribution, log_prob = reader(torch.randn(2, 3, 7), sources)
     assert reader.out_dim == 5
     assert torch.equal(context, items.final.unsqueeze(1).expand(2, 3, 5))
     assert weights.shape == (2, 0, 3, 0)
     assert state is None
+    assert distribution is weights
+    assert log_prob is None
     assert not reader.stateful
 
 
@@ -63,7 +65,7 @@ def test_uniform_reads_the_mean_of_the_real_items() -> None:
     reader = ContextReader(Attention("uniform"), 4, 5)
     items = encoded()
     sources = Sources(reader.prepare(items), items.final.unsqueeze(1), None)
-    context, weights, _ = reader(torch.randn(2, 1, 7), sources)
+    context, weights, *_ = reader(torch.randn(2, 1, 7), sources)
     torch.testing.assert_close(context[0, 0], items.memory[0].mean(dim=0))
     torch.testing.assert_close(context[1, 0], items.memory[1, 0])
     torch.testing.assert_close(weights[0, 0, 0], torch.full((3,), 1 / 3))

@@ -88,7 +88,10 @@ def _config(**changes: Any) -> bytes:
         (_config(model__extra=1), "model.extra: must be a setting; it is none"),
         (_config(**{"os.system": "ls"}), "os.system: must be a setting"),
         (_config(max_tokens=0), "max_tokens: must be greater than or equal to 1"),
-        (_config(model__encoder__kind="os.system"), "model.encoder.kind: must be one of gru, "),
+        (
+            _config(model__encoder__kind="os.system"),
+            "model.encoder.kind: must be one of embedding, ",
+        ),
         (_config(model={}), "must hold the weights of this model"),
         (
             # Every number within its bounds, and 200 GB together.

@@ -2,180 +2,107 @@
 
 from __future__ import annotations
 
-import abc
 import math
-from typing import NamedTuple
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention import Attention, Prepared, State, masks
+from regard.attention import Attention, MultiHead, masks
 from regard.errors import MechanismError, did_you_mean
+from regard.models.decoder import Decoded, Decoder, DecoderState
 from regard.models.encoders import Encoded
 from regard.models.layers import TransformerDecoderLayer, sinusoids
+from regard.models.mechanisms import check_reads
 from regard.models.recurrent import Bridge, ContextReader, RecurrentCore, Sources
 
-
-class DecoderState(NamedTuple):
-    """All that a decoder carries from one step to the next, for every hypothesis.
-
-    Args:
-        memory: What each attention over the items reads; one row for a sentence, shared by its
-            hypotheses.
-        hidden: Tensors with one row for a hypothesis, `(batch, hypotheses, ...)`.
-        caches: Self-attention caches, `(batch · hypotheses, ...)`.
-        attention: The state of a stateful attention, or None.
-        position: How many tokens have been read.
-    """
-
-    memory: tuple[Prepared, ...]
-    hidden: tuple[Float[Tensor, "batch hypotheses *rest"], ...]
-    caches: tuple[Prepared, ...]
-    attention: State | None
-    position: int
-
-    def select(self, index: Int[Tensor, "batch hypotheses"]) -> DecoderState:
-        """Reorder the hypotheses: place `i` gets what place `index[i]` held.
-
-        Args:
-            index: For every sentence, the old place of each new hypothesis.
-
-        Returns:
-            The state of the new hypotheses.
-        """
-        rows = torch.arange(index.shape[0], device=index.device).unsqueeze(-1)
-        hidden = tuple(tensor[rows, index] for tensor in self.hidden)
-        caches = self.caches
-        if caches:
-            old = caches[0].broken.shape[0] // max(index.shape[0], 1)
-            flat = (rows * old + index).flatten()
-            caches = tuple(cache.select(flat) for cache in caches)
-        attention = None if self.attention is None else self.attention.select(index)
-        return self._replace(hidden=hidden, caches=caches, attention=attention)
-
-    def keep(self, rows: Int[Tensor, " kept"], hypotheses: int) -> DecoderState:
-        """Keep some sentences and drop the others.
-
-        Args:
-            rows: The places of the sentences to keep.
-            hypotheses: How many hypotheses each sentence has.
-
-        Returns:
-            The state of the sentences kept.
-        """
-        places = torch.arange(hypotheses, device=rows.device)
-        flat = (rows.unsqueeze(-1) * hypotheses + places).flatten()
-        attention = self.attention
-        if attention is not None:
-            attention = State(attention.weights[rows], attention.total[rows], attention.step)
-        return DecoderState(
-            tuple(prepared.select(rows) for prepared in self.memory),
-            tuple(tensor[rows] for tensor in self.hidden),
-            tuple(cache.select(flat) for cache in self.caches),
-            attention,
-            self.position,
-        )
-
-
-class Decoded(NamedTuple):
-    """What a decoder makes of tokens.
-
-    Args:
-        features: One vector for every token read, from which the next one is foretold.
-        weights: Where it looked, `(batch, maps, tokens, keys)`: one map for each attention or
-            head; no map where the decoder does not look.
-    """
-
-    features: Float[Tensor, "batch tokens dim"]
-    weights: Float[Tensor, "batch maps tokens keys"]
-
-
-class Decoder(nn.Module, abc.ABC):
-    """From tokens written so far to a vector that foretells the next.
-
-    Attributes:
-        out_dim: Size of the features.
-        embedding: The embedding of the tokens.
-    """
-
-    out_dim: int
-    embedding: nn.Embedding
-
-    @abc.abstractmethod
-    def start(self, encoded: Encoded) -> DecoderState:
-        """Return the state before the first token, with one hypothesis for each sentence."""
-
-    @abc.abstractmethod
-    def step(
-        self, tokens: Int[Tensor, "batch hypotheses"], state: DecoderState
-    ) -> tuple[Decoded, DecoderState]:
-        """Read one more token of every hypothesis, which stand on the tokens axis."""
-
-    @abc.abstractmethod
-    def forward(self, tokens: Int[Tensor, "batch tokens"], encoded: Encoded) -> Decoded:
-        """Read whole sequences, as in training."""
+__all__ = ["Decoded", "Decoder", "DecoderState", "RecurrentDecoder", "TransformerDecoder"]
 
 
 class RecurrentDecoder(Decoder):
-    """A recurrent decoder that looks at the items for every token.
+    """A recurrent decoder that looks at the items for every token, or never.
 
     In which order it looks and advances, `y` being the token read, `s` its state, `c` the
     context and `f` the features:
 
     - "bahdanau": `c_t = attention(s_{t-1})`, `s_t = cell([y; c_t], s_{t-1})`,
       `f_t = tanh(W [s_t; c_t; y])`.
-    - "luong": `s_t = cell(y, s_{t-1})`, `c_t = attention(s_t)`, `f_t = tanh(W [s_t; c_t])`. No step
-      depends on where an earlier one looked, so that training reads a whole sequence at once.
+    - "luong": `s_t = cell(y, s_{t-1})`, `c_t = attention(s_t)`, `f_t = tanh(W [s_t; c_t])`, the
+      attentional state. No step depends on where an earlier one looked, so that training reads a
+      whole sequence at once.
     - "input_feeding": as "luong", with `s_t = cell([y; f_{t-1}], s_{t-1})`.
+    - "none": `s_t = cell(y, s_{t-1})`, `f_t = tanh(W s_t)`. It sees the source only through its
+      first state, `s_0`, which a bridge makes of the encoder's final vector.
+
+    Without an attention the first three read the encoder's final vector as a constant context.
 
     Args:
         embedding: The embedding of the tokens; its size is that of the features.
         encoder_dims: Sizes of the encoder's items and of its final vector.
         hidden_dim: Size of the states; the attention's queries have this size.
-        attention: An attention over the items, or None for the encoder's final vector as a
-            constant context.
+        attention: An attention over the items, with heads or without, or None.
         order: A name in `ORDERS`.
-        cell: "gru" or "lstm".
+        cell: "rnn" (tanh), "gru" or "lstm".
         layers: How many layers.
         dropout: Probability of dropping an input, a feature, or a state between layers.
+        attentional: Whether the features pass through the tanh, as Luong's attentional state
+            does; without it they are linear in state and context.
 
     Raises:
-        MechanismError: The order or the cell is unknown.
+        MechanismError: The order or the cell is unknown, the attention's sizes do not fit, or
+            the order "none" is given an attention.
 
     References:
-        Bahdanau, Cho and Bengio 2015; Luong, Pham and Manning 2015.
+        Bahdanau, Cho and Bengio 2015; Luong, Pham and Manning 2015 (attentional state, input
+        feeding); Cho et al. 2014 (constant context); Sutskever, Vinyals and Le, Sequence to
+        sequence learning with neural networks, 2014 ("none").
     """
 
-    ORDERS = ("bahdanau", "luong", "input_feeding")
+    ORDERS = ("bahdanau", "luong", "input_feeding", "none")
 
-    def __init__(  # noqa: PLR0913 - a decoder is these eight choices
+    def __init__(  # noqa: PLR0913 - a decoder is these nine choices
         self,
         embedding: nn.Embedding,
         encoder_dims: tuple[int, int],
         *,
         hidden_dim: int,
-        attention: Attention | None,
+        attention: Attention | MultiHead | None,
         order: str = "luong",
         cell: str = "gru",
         layers: int = 1,
         dropout: float = 0.0,
+        attentional: bool = True,
     ) -> None:
         super().__init__()
-        if order not in self.ORDERS:
-            known = did_you_mean(order, self.ORDERS)
-            raise MechanismError(f"order must be known; got {order!r}: {known}")
-        self.embedding, self.order = embedding, order
+        self._check(order, attention)
+        if attention is not None:
+            check_reads(attention, query_dim=hidden_dim, memory_dim=encoder_dims[0])
+        self.embedding, self.order, self.attentional = embedding, order, attentional
         self.out_dim = dim = embedding.embedding_dim
-        self.reader = ContextReader(attention, *encoder_dims)
-        extra = {"bahdanau": self.reader.out_dim, "luong": 0, "input_feeding": dim}[order]
+        memory_dim, final_dim = encoder_dims
+        self.reader = ContextReader(attention, memory_dim, 0 if order == "none" else final_dim)
+        extra = {"bahdanau": self.reader.out_dim, "input_feeding": dim}.get(order, 0)
         self.core = RecurrentCore(
             dim + extra, hidden_dim, cell=cell, layers=layers, dropout=dropout
         )
-        self.bridge = Bridge(encoder_dims[1], self.core.states, hidden_dim)
+        self.bridge = Bridge(final_dim, self.core.states, hidden_dim)
         seen = hidden_dim + self.reader.out_dim + (dim if order == "bahdanau" else 0)
         self.readout = nn.Linear(seen, dim)
         self.dropout = nn.Dropout(dropout)
+
+    def _check(self, order: str, attention: Attention | MultiHead | None) -> None:
+        if order not in self.ORDERS:
+            known = did_you_mean(order, self.ORDERS)
+            raise MechanismError(f"order must be known; got {order!r}: {known}")
+        if order == "none" and attention is not None:
+            raise MechanismError(
+                f"attention must be None for the order 'none', which never looks; got "
+                f"{attention.name}. Leave it out, or choose the order 'luong'."
+            )
+
+    def attentions(self) -> list[Attention | MultiHead]:
+        """Return the attention over the items, if there is one."""
+        return [] if self.reader.attention is None else [self.reader.attention]
 
     def start(self, encoded: Encoded) -> DecoderState:
         """Return the state before the first token, with one hypothesis for each sentence."""
@@ -194,25 +121,21 @@ class RecurrentDecoder(Decoder):
         """Read whole sequences, as in training."""
         state = self.start(encoded)
         embedded = self.dropout(self.embedding(tokens))
-        if self.order == "luong" and not self.reader.stateful:
+        if self.order in ("luong", "none") and not self.reader.stateful:
             outputs, _ = self.core.run(embedded, state.hidden[0])
-            context, weights, _ = self.reader(outputs, self._sources(state))
-            return Decoded(self._features(outputs, context), weights)
+            look = self.reader(outputs, self._sources(state))
+            return Decoded.having_seen(self._features(outputs, look.context), [look])
         steps: list[Decoded] = []
         for token in embedded.unbind(dim=1):
             decoded, state = self._advance(token.unsqueeze(1), state)
             steps.append(decoded)
-        steps = steps or [self._nothing(embedded, state)]
-        return Decoded(
-            torch.cat([step.features for step in steps], dim=1),
-            torch.cat([step.weights for step in steps], dim=2),
-        )
+        return Decoded.joined(steps or [self._nothing(embedded, state)])
 
     def _nothing(self, embedded: Tensor, state: DecoderState) -> Decoded:
-        """Return the features and the weights of no token: a sequence may be empty."""
-        keys = state.memory[0].broken.shape[1] if state.memory else 0
-        weights = embedded.new_zeros(embedded.shape[0], len(state.memory), 0, keys)
-        return Decoded(embedded.new_zeros(embedded.shape[0], 0, self.out_dim), weights)
+        """Return what is made of no token: a sequence may be empty."""
+        query = embedded.new_zeros(embedded.shape[0], 0, self.core.hidden_dim)
+        look = self.reader(query, self._sources(state))
+        return Decoded.having_seen(embedded.new_zeros(embedded.shape[0], 0, self.out_dim), [look])
 
     def _advance(
         self, embedded: Float[Tensor, "batch hypotheses dim"], state: DecoderState
@@ -220,8 +143,8 @@ class RecurrentDecoder(Decoder):
         states, fed, fixed = state.hidden
         sources = self._sources(state)
         if self.order == "bahdanau":
-            context, weights, attention = self.reader(self.core.top(states), sources)
-            embedded = torch.cat([embedded, context], dim=-1)
+            look = self.reader(self.core.top(states), sources)
+            embedded = torch.cat([embedded, look.context], dim=-1)
         elif self.order == "input_feeding":
             embedded = torch.cat([embedded, fed], dim=-1)
         outputs, states = self.core.run(embedded.flatten(0, 1).unsqueeze(1), states)
@@ -229,18 +152,19 @@ class RecurrentDecoder(Decoder):
         if self.order == "bahdanau":
             features = self._features(outputs, embedded)
         else:
-            context, weights, attention = self.reader(outputs, sources)
-            features = self._features(outputs, context)
+            look = self.reader(outputs, sources)
+            features = self._features(outputs, look.context)
         hidden = (states, features, fixed)
-        after = DecoderState(state.memory, hidden, (), attention, state.position + 1)
-        return Decoded(features, weights), after
+        after = DecoderState(state.memory, hidden, (), look.state, state.position + 1)
+        return Decoded.having_seen(features, [look]), after
 
     def _sources(self, state: DecoderState) -> Sources:
         return Sources(state.memory, state.hidden[2], state.attention)
 
     def _features(self, outputs: Tensor, seen: Tensor) -> Tensor:
-        features: Tensor = self.dropout(torch.tanh(self.readout(torch.cat([outputs, seen], -1))))
-        return features
+        features: Tensor = self.readout(torch.cat([outputs, seen], -1))
+        kept: Tensor = self.dropout(torch.tanh(features) if self.attentional else features)
+        return kept
 
 
 class TransformerDecoder(Decoder):
@@ -255,9 +179,11 @@ class TransformerDecoder(Decoder):
         layers: How many layers.
         hidden_dim: Size inside the feed-forward layers.
         dropout: Probability of dropping.
+        look: Names of the score and of the selection of the attentions over the items.
 
     Raises:
-        MechanismError: The heads do not divide the size.
+        MechanismError: The heads do not divide the size, or the look is unknown or depends on
+            earlier steps.
 
     References:
         Vaswani et al., Attention is all you need, 2017.
@@ -272,6 +198,7 @@ class TransformerDecoder(Decoder):
         layers: int,
         hidden_dim: int,
         dropout: float = 0.0,
+        look: tuple[str, str] = ("scaled_dot", "softmax"),
     ) -> None:
         super().__init__()
         self.embedding = embedding
@@ -279,11 +206,20 @@ class TransformerDecoder(Decoder):
         self.dropout = nn.Dropout(dropout)
         self.layers = nn.ModuleList(
             TransformerDecoderLayer(
-                dim, num_heads, memory_dim=memory_dim, hidden_dim=hidden_dim, dropout=dropout
+                dim,
+                num_heads,
+                memory_dim=memory_dim,
+                hidden_dim=hidden_dim,
+                dropout=dropout,
+                look=look,
             )
             for _ in range(layers)
         )
         self.norm = nn.LayerNorm(dim)
+
+    def attentions(self) -> list[Attention | MultiHead]:
+        """Return the attentions over the items, layer by layer."""
+        return [layer.cross_attention for layer in self._stack()]
 
     def start(self, encoded: Encoded) -> DecoderState:
         """Return the state before the first token, with one hypothesis for each sentence."""
@@ -295,26 +231,26 @@ class TransformerDecoder(Decoder):
     ) -> tuple[Decoded, DecoderState]:
         """Read one more token of every hypothesis."""
         items = self._embed(tokens.unsqueeze(-1), state.position)  # (batch, hypotheses, 1, dim)
-        caches, maps = [], []
+        caches, looks = [], []
         for place, layer in enumerate(self._stack()):
             cache = state.caches[place] if state.caches else None
-            items, weights, cache = layer.step(items, state.memory[place], cache)
+            items, look, cache = layer.step(items, state.memory[place], cache)
             caches.append(cache)
-            maps.append(weights)
+            looks.append(look)
         features = self.norm(items).squeeze(2)
         after = state._replace(caches=tuple(caches), position=state.position + 1)
-        return Decoded(features, torch.cat(maps, dim=1)), after
+        return Decoded.having_seen(features, looks), after
 
     def forward(self, tokens: Int[Tensor, "batch tokens"], encoded: Encoded) -> Decoded:
         """Read whole sequences, as in training."""
         items = self._embed(tokens, 0)
         causal = masks.causal(tokens.shape[1], device=tokens.device)
-        maps = []
+        looks = []
         for layer in self._stack():
             memory = layer.prepare(encoded.memory, encoded.mask)
-            items, weights = layer(items, causal, memory)
-            maps.append(weights)
-        return Decoded(self.norm(items), torch.cat(maps, dim=1))
+            items, look = layer(items, causal, memory)
+            looks.append(look)
+        return Decoded.having_seen(self.norm(items), looks)
 
     def _embed(self, tokens: Tensor, position: int) -> Tensor:
         places = sinusoids(position, tokens.shape[-1], self.out_dim, device=tokens.device)

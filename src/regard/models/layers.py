@@ -8,8 +8,9 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from regard.attention import MultiHead, Prepared
+from regard.attention import Attended, MultiHead, Prepared
 from regard.errors import MechanismError, did_you_mean
+from regard.models.mechanisms import build_mechanism, check_stateless
 
 Cell = type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]
 CELLS: dict[str, Cell] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
@@ -172,18 +173,37 @@ class TransformerDecoderLayer(nn.Module):
         memory_dim: Size of the items.
         hidden_dim: Size inside the feed-forward layer.
         dropout: Probability of dropping.
+        look: Names of the score and of the selection of the attention over the items.
+
+    Raises:
+        MechanismError: The heads do not divide the size, or the look is unknown or stateful.
 
     References:
         Vaswani et al. 2017; Xiong et al. 2020 (normalisation first).
     """
 
     def __init__(
-        self, dim: int, num_heads: int, *, memory_dim: int, hidden_dim: int, dropout: float
+        self,
+        dim: int,
+        num_heads: int,
+        *,
+        memory_dim: int,
+        hidden_dim: int,
+        dropout: float,
+        look: tuple[str, str] = ("scaled_dot", "softmax"),
     ) -> None:
         super().__init__()
         self.self_attention = SelfAttentionBlock(dim, num_heads, dropout)
         self.cross_norm = nn.LayerNorm(dim)
-        self.cross_attention = MultiHead(num_heads, dim, key_dim=memory_dim, dropout=dropout)
+        self.cross_attention = build_mechanism(
+            *look,
+            query_dim=dim,
+            key_dim=memory_dim,
+            hidden_dim=max(dim // num_heads, 1),
+            num_heads=num_heads,
+            dropout=dropout,
+        )
+        check_stateless(self.cross_attention)
         self.norm = nn.LayerNorm(dim)
         self.feed_forward = FeedForward(dim, hidden_dim, dropout)
         self.dropout = nn.Dropout(dropout)
@@ -199,7 +219,7 @@ class TransformerDecoderLayer(nn.Module):
         items: Float[Tensor, "batch tokens dim"],
         mask: Bool[Tensor, "1 tokens tokens"],
         memory: Prepared,
-    ) -> tuple[Float[Tensor, "batch tokens dim"], Float[Tensor, "batch heads tokens keys"]]:
+    ) -> tuple[Float[Tensor, "batch tokens dim"], Attended]:
         """Refine a whole sequence; return it and where each head looked."""
         return self._look(self.self_attention(items, mask), memory)
 
@@ -208,14 +228,14 @@ class TransformerDecoderLayer(nn.Module):
         items: Float[Tensor, "batch hypotheses 1 dim"],
         memory: Prepared,
         cache: Prepared | None,
-    ) -> tuple[Tensor, Float[Tensor, "batch heads hypotheses keys"], Prepared]:
+    ) -> tuple[Float[Tensor, "batch hypotheses 1 dim"], Attended, Prepared]:
         """Refine one more token of every hypothesis, with a cache of those before."""
         flat, cache = self.self_attention.step(items.flatten(0, 1), cache)
-        refined, weights = self._look(flat.view(items.shape).squeeze(2), memory)
-        return refined.unsqueeze(2), weights, cache
+        refined, attended = self._look(flat.view(items.shape).squeeze(2), memory)
+        return refined.unsqueeze(2), attended, cache
 
-    def _look(self, items: Tensor, memory: Prepared) -> tuple[Tensor, Tensor]:
-        attended = self.cross_attention(self.cross_norm(items), memory)
+    def _look(self, items: Tensor, memory: Prepared) -> tuple[Tensor, Attended]:
+        attended: Attended = self.cross_attention(self.cross_norm(items), memory)
         items = items + self.dropout(attended.context)
         items = items + self.dropout(self.feed_forward(self.norm(items)))
-        return items, attended.weights
+        return items, attended

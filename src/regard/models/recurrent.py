@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from regard.attention import Attention, Prepared, State
+from regard.attention import Attended, Attention, MultiHead, Prepared, State
 from regard.models.encoders import Encoded
 from regard.models.layers import checked_cell
 
@@ -104,19 +104,30 @@ class Sources(NamedTuple):
 
 
 class ContextReader(nn.Module):
-    """Where a recurrent decoder gets its context: an attention, or one fixed vector.
+    """Where a decoder gets its context: an attention, or one fixed vector.
 
     Args:
-        attention: An attention over the items, or None for the encoder's final vector, the same
-            at every step (the baseline of Cho et al. 2014).
+        attention: An attention over the items, with heads or without, or None for the encoder's
+            final vector, the same at every step (the baseline of Cho et al. 2014).
         memory_dim: Size of the items.
-        final_dim: Size of the final vector.
+        final_dim: Size of the final vector; 0 to read nothing of it.
+
+    Attributes:
+        out_dim: Size of the context.
+        maps: How many maps of weights it draws: one, one for each head, or none.
     """
 
-    def __init__(self, attention: Attention | None, memory_dim: int, final_dim: int) -> None:
+    def __init__(
+        self, attention: Attention | MultiHead | None, memory_dim: int, final_dim: int
+    ) -> None:
         super().__init__()
         self.attention = attention
-        self.out_dim = final_dim if attention is None else memory_dim
+        if attention is None:
+            self.out_dim, self.maps = final_dim, 0
+        elif isinstance(attention, MultiHead):
+            self.out_dim, self.maps = attention.query_dim, attention.num_heads
+        else:
+            self.out_dim, self.maps = memory_dim, 1
 
     @property
     def stateful(self) -> bool:
@@ -129,14 +140,21 @@ class ContextReader(nn.Module):
             return ()
         return (self.attention.prepare(encoded.memory, mask=encoded.mask),)
 
-    def forward(
-        self,
-        query: Float[Tensor, "batch queries dim"],
-        sources: Sources,
-    ) -> tuple[Tensor, Tensor, State | None]:
-        """Return context, weights `(batch, maps, queries, keys)` and the next state."""
+    def forward(self, query: Float[Tensor, "batch queries dim"], sources: Sources) -> Attended:
+        """Read the context of every query; weights come as `(batch, maps, queries, keys)`."""
         if self.attention is None:
-            fixed = sources.fixed.expand(-1, query.shape[1], -1)
-            return fixed, fixed.new_zeros(query.shape[0], 0, query.shape[1], 0), None
-        attended = self.attention(query, sources.memory[0], state=sources.state)
-        return attended.context, attended.weights.unsqueeze(1), attended.state
+            fixed = sources.fixed[..., : self.out_dim].expand(-1, query.shape[1], -1)
+            nothing = fixed.new_zeros(query.shape[0], 0, query.shape[1], 0)
+            return Attended(fixed, nothing, None, nothing, None)
+        attended: Attended = self.attention(query, sources.memory[0], state=sources.state)
+        return attended if isinstance(self.attention, MultiHead) else _with_maps(attended)
+
+
+def _with_maps(attended: Attended) -> Attended:
+    """Give weights without heads the axis of maps; what is one tensor stays one."""
+    weights, distribution = attended.weights, attended.distribution
+    one = distribution is weights
+    weights = None if weights is None else weights.unsqueeze(1)
+    if one or distribution is None:
+        return attended._replace(weights=weights, distribution=weights)
+    return attended._replace(weights=weights, distribution=distribution.unsqueeze(1))

@@ -9,8 +9,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.errors import MechanismError
-from regard.models.decoders import Decoded, Decoder, DecoderState
+from regard.models.decoder import Decoded, Decoder, DecoderState
 from regard.models.encoders import Encoder
+from regard.models.mechanisms import check_order
 
 
 class Step(NamedTuple):
@@ -36,7 +37,8 @@ class Seq2Seq(nn.Module):
         tied: Whether the output layer shares its matrix with the decoder's embedding.
 
     Raises:
-        MechanismError: Tied, and the features have another size than the embedding.
+        MechanismError: Tied, and the features have another size than the embedding; or an
+            attention goes by the places of items that the encoder makes a set.
 
     References:
         Bahdanau, Cho and Bengio 2015; Press and Wolf 2017 (tied embeddings).
@@ -50,6 +52,8 @@ class Seq2Seq(nn.Module):
                 f"features must have the size of the embedding to be tied; got {decoder.out_dim} "
                 f"and {dim}. Use tied=False."
             )
+        for attention in decoder.attentions():
+            check_order(attention, ordered=encoder.ordered)
         self.encoder, self.decoder, self.tied = encoder, decoder, tied
         self.output = None if tied else nn.Linear(decoder.out_dim, vocabulary, bias=False)
         self.bias = nn.Parameter(torch.zeros(vocabulary))

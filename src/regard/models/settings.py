@@ -2,26 +2,74 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 from torch import nn
 
-from regard.attention import Attention
+from regard.attention import SCORES, SELECTIONS, Attention, MultiHead
 from regard.config import Strict
+from regard.errors import did_you_mean
+from regard.models.convolutional import ConvolutionalDecoder
 from regard.models.decoders import Decoder, RecurrentDecoder, TransformerDecoder
-from regard.models.encoders import Encoder, RecurrentEncoder, TransformerEncoder
+from regard.models.encoders import (
+    ConvolutionalEncoder,
+    EmbeddingEncoder,
+    Encoder,
+    RecurrentEncoder,
+    TransformerEncoder,
+)
+from regard.models.mechanisms import build_mechanism
 from regard.models.seq2seq import Seq2Seq
+
+
+def _known(what: str, names: Collection[str]) -> AfterValidator:
+    """Return the check that a setting is one of these names."""
+
+    def check(name: str) -> str:
+        if name not in names:
+            known = did_you_mean(name, names)
+            raise ValueError(f"must be the name of a {what}; got {name!r}: {known}")
+        return name
+
+    return AfterValidator(check)
+
 
 Size = Annotated[int, Field(ge=1, le=8192)]
 Layers = Annotated[int, Field(ge=1, le=48)]
+Width = Annotated[int, Field(ge=1, le=255)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
+ScoreName = Annotated[str, _known("score", SCORES)]
+ScoreOrNone = Annotated[str, _known("score, or none", ("none", *SCORES))]
+SelectionName = Annotated[str, _known("selection", SELECTIONS)]
+
+
+class EmbeddingEncoderSettings(Strict):
+    """The embeddings as items, and their mean: order does not matter."""
+
+    kind: Literal["embedding"]
+
+
+class ConvolutionalEncoderSettings(Strict):
+    """A convolutional encoder: size, blocks, and how many places one convolution sees (odd)."""
+
+    kind: Literal["convolution"]
+    hidden_dim: Size = 256
+    layers: Layers = 4
+    width: Width = 3
+
+    @model_validator(mode="after")
+    def _odd(self) -> ConvolutionalEncoderSettings:
+        if self.width % 2 == 0:
+            raise ValueError(f"width must be odd; got {self.width}")
+        return self
 
 
 class RecurrentEncoderSettings(Strict):
     """A recurrent encoder: cell, size of one direction, layers, directions."""
 
-    kind: Literal["gru", "lstm"] = "gru"
+    kind: Literal["rnn", "gru", "lstm"] = "gru"
     hidden_dim: Size = 256
     layers: Layers = 1
     bidirectional: bool = True
@@ -36,36 +84,95 @@ class TransformerEncoderSettings(Strict):
     hidden_dim: Size = 1024
 
 
-class RecurrentDecoderSettings(Strict):
+class _OneWay(Strict):
+    """A decoder's settings: it writes in one direction."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one_direction(cls, table: Any) -> Any:
+        if isinstance(table, dict) and table.get("bidirectional", False) is not False:
+            raise ValueError(
+                "bidirectional must be left out for a decoder, which cannot read what is not yet "
+                "written; got it. For a pair of decoders, one from left to right and one from "
+                "right to left, that rescore each other, set model.rescoring"
+            )
+        return table
+
+
+class RecurrentDecoderSettings(_OneWay):
     """A recurrent decoder: cell, sizes, order, and what it looks with.
 
     `attention` is the name of a score, or "none" for the encoder's final vector as a constant
     context; "uniform" reads the mean of the items. `attention_dim` is the size of the layer
-    inside an additive score.
+    inside an additive score. More than one head looks through projections of its own. The
+    order "none" never looks. `attentional` puts features through a tanh.
     """
 
-    kind: Literal["gru", "lstm"] = "gru"
+    kind: Literal["rnn", "gru", "lstm"] = "gru"
     hidden_dim: Size = 256
     layers: Layers = 1
-    order: Literal["bahdanau", "luong", "input_feeding"] = "luong"
-    attention: Literal["none", "additive", "dot", "scaled_dot", "bilinear", "uniform"] = "additive"
+    order: Literal["bahdanau", "luong", "input_feeding", "none"] = "luong"
+    attention: ScoreOrNone = "additive"
     attention_dim: Size = 256
+    selection: SelectionName = "softmax"
+    num_heads: Size = 1
+    attentional: bool = True
+
+    @model_validator(mode="after")
+    def _together(self) -> RecurrentDecoderSettings:
+        if self.order == "none" and self.attention != "none":
+            raise ValueError(
+                f"attention must be none for the order none, which never looks; got "
+                f"{self.attention!r}. Set attention = 'none', or another order"
+            )
+        if self.hidden_dim % self.num_heads:
+            raise ValueError(
+                f"num_heads must divide hidden_dim; got {self.num_heads} and {self.hidden_dim}"
+            )
+        return self
 
 
-class TransformerDecoderSettings(Strict):
-    """A Transformer decoder: heads, layers, size inside the feed-forward layers."""
+class ConvolutionalDecoderSettings(_OneWay):
+    """A convolutional decoder: size, blocks, width, and what each block looks with.
+
+    `attention`, `attention_dim`, `selection` and `num_heads` are those of a recurrent decoder;
+    the queries have the size of the embedding. A stateful attention does not go with it.
+    """
+
+    kind: Literal["convolution"]
+    hidden_dim: Size = 256
+    layers: Layers = 4
+    width: Width = 3
+    attention: ScoreOrNone = "bilinear"
+    attention_dim: Size = 256
+    selection: SelectionName = "softmax"
+    num_heads: Size = 1
+
+
+class TransformerDecoderSettings(_OneWay):
+    """A Transformer decoder: heads, layers, size inside the feed-forward layers.
+
+    `attention` and `selection` are those of the attentions over the items.
+    """
 
     kind: Literal["transformer"]
     num_heads: Size = 4
     layers: Layers = 4
     hidden_dim: Size = 1024
+    attention: ScoreName = "scaled_dot"
+    selection: SelectionName = "softmax"
 
 
 EncoderSettings = Annotated[
-    RecurrentEncoderSettings | TransformerEncoderSettings, Field(discriminator="kind")
+    EmbeddingEncoderSettings
+    | ConvolutionalEncoderSettings
+    | RecurrentEncoderSettings
+    | TransformerEncoderSettings,
+    Field(discriminator="kind"),
 ]
 DecoderSettings = Annotated[
-    RecurrentDecoderSettings | TransformerDecoderSettings, Field(discriminator="kind")
+    RecurrentDecoderSettings | ConvolutionalDecoderSettings | TransformerDecoderSettings,
+    Field(discriminator="kind"),
 ]
 
 
@@ -86,7 +193,8 @@ class Seq2SeqSettings(Strict):
     @model_validator(mode="after")
     def _heads_divide(self) -> Seq2SeqSettings:
         for part in (self.encoder, self.decoder):
-            heads = getattr(part, "num_heads", 1)
+            queries_of_own = isinstance(part, RecurrentDecoderSettings)
+            heads = 1 if queries_of_own else getattr(part, "num_heads", 1)
             if self.embedding_dim % heads:
                 raise ValueError(
                     f"num_heads must divide embedding_dim; got {heads} and {self.embedding_dim}"
@@ -126,14 +234,20 @@ def _embedding(size: int, dim: int, padding: int) -> nn.Embedding:
 
 
 def _encoder(settings: Seq2SeqSettings, embedding: nn.Embedding) -> Encoder:
-    part = settings.encoder
+    part, dropout = settings.encoder, settings.dropout
+    if isinstance(part, EmbeddingEncoderSettings):
+        return EmbeddingEncoder(embedding, dropout=dropout)
+    if isinstance(part, ConvolutionalEncoderSettings):
+        return ConvolutionalEncoder(
+            embedding, part.hidden_dim, layers=part.layers, width=part.width, dropout=dropout
+        )
     if isinstance(part, TransformerEncoderSettings):
         return TransformerEncoder(
             embedding,
             num_heads=part.num_heads,
             layers=part.layers,
             hidden_dim=part.hidden_dim,
-            dropout=settings.dropout,
+            dropout=dropout,
         )
     return RecurrentEncoder(
         embedding,
@@ -141,12 +255,12 @@ def _encoder(settings: Seq2SeqSettings, embedding: nn.Embedding) -> Encoder:
         cell=part.kind,
         layers=part.layers,
         bidirectional=part.bidirectional,
-        dropout=settings.dropout,
+        dropout=dropout,
     )
 
 
 def _decoder(settings: Seq2SeqSettings, embedding: nn.Embedding, encoder: Encoder) -> Decoder:
-    part = settings.decoder
+    part, dropout = settings.decoder, settings.dropout
     if isinstance(part, TransformerDecoderSettings):
         return TransformerDecoder(
             embedding,
@@ -154,26 +268,43 @@ def _decoder(settings: Seq2SeqSettings, embedding: nn.Embedding, encoder: Encode
             num_heads=part.num_heads,
             layers=part.layers,
             hidden_dim=part.hidden_dim,
-            dropout=settings.dropout,
+            dropout=dropout,
+            look=(part.attention, part.selection),
+        )
+    dims = (encoder.out_dim, encoder.final_dim)
+    if isinstance(part, ConvolutionalDecoderSettings):
+        dim = settings.embedding_dim
+        return ConvolutionalDecoder(
+            embedding,
+            dims,
+            [_attention(part, dim, encoder.out_dim) for _ in range(part.layers)],
+            hidden_dim=part.hidden_dim,
+            width=part.width,
+            dropout=dropout,
         )
     return RecurrentDecoder(
         embedding,
-        (encoder.out_dim, encoder.final_dim),
+        dims,
         hidden_dim=part.hidden_dim,
-        attention=_attention(part, encoder.out_dim),
+        attention=_attention(part, part.hidden_dim, encoder.out_dim),
         order=part.order,
         cell=part.kind,
         layers=part.layers,
-        dropout=settings.dropout,
+        dropout=dropout,
+        attentional=part.attentional,
     )
 
 
-def _attention(part: RecurrentDecoderSettings, memory_dim: int) -> Attention | None:
+def _attention(
+    part: RecurrentDecoderSettings | ConvolutionalDecoderSettings, query_dim: int, memory_dim: int
+) -> Attention | MultiHead | None:
     if part.attention == "none":
         return None
-    return Attention(
+    return build_mechanism(
         part.attention,
-        query_dim=part.hidden_dim,
+        part.selection,
+        query_dim=query_dim,
         key_dim=memory_dim,
-        hidden_dim=part.attention_dim if part.attention == "additive" else None,
+        hidden_dim=part.attention_dim,
+        num_heads=part.num_heads if part.num_heads > 1 else None,
     )
