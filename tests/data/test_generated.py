@@ -25,7 +25,7 @@ def test_sorting_is_of_distinct_symbols_in_the_order_of_the_alphabet() -> None:
 
 def test_no_more_distinct_symbols_than_there_are() -> None:
     assert len(sorting(1, minimum_length=4, maximum_length=4, symbols=4, seed=1)[0][0]) == 7
-    with pytest.raises(UserError, match="maximum_length must be at most symbols=4.*; got 5"):
+    with pytest.raises(UserError, match=r"maximum_length must be at most symbols=4 .*; got 5"):
         sorting(1, minimum_length=1, maximum_length=5, symbols=4, seed=0)
 
 
