@@ -16,6 +16,7 @@ writes `benchmarks/results/matrix.json`.
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import platform
 import time
@@ -84,9 +85,9 @@ def looks(decoder: str) -> bool:
     return not decoder.endswith((" constant", " none"))
 
 
-def data(encoder: str, seed: int = 1) -> Data:
-    """Generate the task of an encoder; what is scored is not among what is trained on."""
-    ordered = encoder != "embedding"
+@functools.cache
+def data(ordered: bool, seed: int = 1) -> Data:
+    """Generate the task; what is scored is not among what is trained on."""
     symbols = 10 if ordered else 12
     make: Callable[..., list[tuple[str, str]]] = reversal if ordered else sorting
     pairs = make(20_000, minimum_length=3, maximum_length=6, symbols=symbols, seed=seed)
@@ -170,7 +171,7 @@ def score(model: Seq2Seq, source: Tensor, target: Tensor) -> tuple[float, float]
 
 def train_pair(encoder: str, decoder: str, seed: int = 1) -> dict[str, Any]:
     """Train a pair and score it on sequences that it has not seen."""
-    task = data(encoder)
+    task = data(ordered=encoder != "embedding")
     torch.manual_seed(seed)
     model = build(encoder, decoder, task.size)
     parts = (ENCODERS[encoder]["kind"], DECODERS[decoder]["kind"])
