@@ -347,7 +347,7 @@ class Drawn(Selection):
 
     traits = Traits(stochastic=True, differentiable=False)
 
-    def forward(self, scores: Any, mask: Any, *, query: Any = None, state: Any = None) -> Selected:
+    def forward(self, scores: Any, mask: Any, **_: Any) -> Selected:
         chances = functional.masked_softmax(scores, mask)
         safe = chances + (chances.sum(dim=-1, keepdim=True) == 0)
         choice = torch.multinomial(safe.flatten(0, -2), 1).view(*chances.shape[:-1], 1)

@@ -12,8 +12,11 @@ import pytest
 import torch
 from torch import nn
 
+from regard.attention import SCORES, SELECTIONS
+from regard.errors import MechanismError
 from regard.models.decoders import Decoded
 from regard.models.decoding import Hypothesis, Search, Symbols, beam_search, forced, greedy_search
+from regard.models.mechanisms import build_mechanism
 from regard.models.seq2seq import Seq2Seq, token_loss
 from regard.models.settings import Seq2SeqSettings, build_seq2seq
 from regard.saving import load_tensors, save_tensors
@@ -165,3 +168,54 @@ def test_saved_and_loaded_it_says_the_same(
     assert torch.equal(model.logits(ours.features), other.logits(theirs.features))
     assert torch.equal(ours.weights, theirs.weights)
     assert not torch.equal(model.logits(ours.features), before)
+
+
+LOOKING = {
+    "recurrent": {"kind": "gru", "hidden_dim": 8, "attention_dim": 7},
+    "heads": {"kind": "lstm", "hidden_dim": 8, "attention_dim": 7, "num_heads": 2},
+    "convolution": {"kind": "convolution", "hidden_dim": 6, "layers": 2, "attention_dim": 7},
+    "transformer": {"kind": "transformer", "num_heads": 2, "layers": 2, "hidden_dim": 6},
+}
+
+
+def fits(decoder: str, score: str, selection: str) -> bool:
+    """Tell whether two parts go together, and into this decoder, by what they state."""
+    try:
+        look = build_mechanism(score, selection, query_dim=8, key_dim=8, hidden_dim=7)
+    except MechanismError:
+        return False
+    single = decoder in ("recurrent", "heads")
+    positional = getattr(look.traits, "positional_queries", False)
+    return not positional and (single or not look.traits.stateful)
+
+
+@pytest.mark.parametrize("score", SCORES)
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("decoder", LOOKING)
+def test_every_look_in_every_decoder(decoder: str, selection: str, score: str, tokens: Any) -> None:
+    look = {"attention": score, "selection": selection}
+    table = {
+        "embedding_dim": 8,
+        "dropout": 0.0,
+        "encoder": {"kind": "gru", "hidden_dim": 4},
+        "decoder": {**LOOKING[decoder], **look},
+    }
+    settings = Seq2SeqSettings.model_validate(table)
+    if not fits(decoder, score, selection):
+        with pytest.raises(MechanismError):
+            build_seq2seq(settings, source_size=SOURCES, target_size=TARGETS, padding=0)
+        return
+    model = build_seq2seq(settings, source_size=SOURCES, target_size=TARGETS, padding=0).eval()
+    source, target = tokens(5, 3, 0), tokens(4, 4, 4, size=TARGETS)
+    whole = model(source, source != 0, target)
+    state, steps = model.begin(source, source != 0), []
+    for place, token in enumerate(target.unbind(1)):
+        decoded, state = model.decoder.step(token.unsqueeze(1), state)
+        steps.append(decoded)
+        if place == 1:  # sentences dropped and kept, hypotheses moved about
+            state = state.keep(torch.arange(3), 1).select(torch.zeros(3, 1, dtype=torch.long))
+    stepped = Decoded.joined(steps)
+    torch.testing.assert_close(stepped.features, whole.features, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(stepped.weights, whole.weights, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(stepped.distribution, whole.distribution, atol=1e-5, rtol=1e-4)
+    assert not whole.weights.masked_select((source == 0)[:, None, None]).any()

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from regard.attention import Attended, MultiHead, Prepared
 from regard.errors import MechanismError, did_you_mean
-from regard.models.mechanisms import build_mechanism, check_stateless
+from regard.models.mechanisms import build_mechanism, check_reads, check_stateless
 
 Cell = type[nn.RNN] | type[nn.GRU] | type[nn.LSTM]
 CELLS: dict[str, Cell] = {"rnn": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
@@ -203,6 +203,7 @@ class TransformerDecoderLayer(nn.Module):
             num_heads=num_heads,
             dropout=dropout,
         )
+        check_reads(self.cross_attention, query_dim=dim, memory_dim=memory_dim)
         check_stateless(self.cross_attention)
         self.norm = nn.LayerNorm(dim)
         self.feed_forward = FeedForward(dim, hidden_dim, dropout)

@@ -93,8 +93,13 @@ def check_reads(attention: Attention | MultiHead, *, query_dim: int, memory_dim:
         memory_dim: Size of the encoder's items.
 
     Raises:
-        MechanismError: A size differs.
+        MechanismError: A size differs, or the attention goes by the places of queries.
     """
+    if getattr(attention.traits, "positional_queries", False):
+        raise MechanismError(
+            f"attention must not go by the places of queries, as written and read places are not "
+            f"the same; got {attention.name}. Choose a score without such a term."
+        )
     sizes = (
         ("query_dim", attention.query_dim, query_dim, "queries of the decoder"),
         ("key_dim", attention.key_dim, memory_dim, "items of the encoder"),
