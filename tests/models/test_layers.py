@@ -12,6 +12,7 @@ from regard.models.layers import (
     SelfAttentionBlock,
     TransformerDecoderLayer,
     checked_cell,
+    placed,
     sinusoids,
 )
 
@@ -29,6 +30,17 @@ def test_l7_sinusoids_have_no_table_to_run_out_of(dim: int) -> None:
     assert whole.shape == (5001, dim)
     assert torch.equal(sinusoids(5000, 1, dim)[0], whole[5000])
     assert bool(torch.isfinite(whole).all())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_places_keep_the_precision_of_the_embeddings(dtype: torch.dtype) -> None:
+    embedded = torch.ones(2, 3, 4, dtype=dtype)
+    found = placed(embedded, 5, 3)
+    assert found.dtype == dtype
+    expected = (2 + sinusoids(5, 3, 4)).expand(2, 3, 4)
+    torch.testing.assert_close(found.float(), expected, atol=1e-2, rtol=1e-2)
+    one = placed(embedded, 5, 1)  # all at one place
+    assert torch.equal(one[:, 2], found[:, 0])
 
 
 def test_an_unknown_cell_is_refused() -> None:

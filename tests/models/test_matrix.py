@@ -170,6 +170,19 @@ def test_saved_and_loaded_it_says_the_same(
     assert not torch.equal(model.logits(ours.features), before)
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@every_encoder
+@pytest.mark.parametrize("decoder", ["rnn none", "gru bahdanau", "convolution", "transformer"])
+def test_precision_is_kept(encoder: str, decoder: str, dtype: torch.dtype, tokens: Any) -> None:
+    model = pair(encoder, decoder).to(dtype)
+    source, target = tokens(5, 3, 0), tokens(4, 4, 4, size=TARGETS)
+    decoded = model(source, source != 0, target)
+    assert decoded.features.dtype == dtype
+    assert bool(torch.isfinite(decoded.features).all())
+    step = model.step(target[:, :1], model.begin(source, source != 0))
+    assert bool(torch.isfinite(step.log_probs).all())
+
+
 LOOKING = {
     "recurrent": {"kind": "gru", "hidden_dim": 8, "attention_dim": 7},
     "heads": {"kind": "lstm", "hidden_dim": 8, "attention_dim": 7, "num_heads": 2},

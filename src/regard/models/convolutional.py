@@ -13,7 +13,7 @@ from regard.attention import Attended, Attention, MultiHead
 from regard.errors import MechanismError
 from regard.models.decoder import Decoded, Decoder, DecoderState
 from regard.models.encoders import Encoded
-from regard.models.layers import GatedConvolution, sinusoids
+from regard.models.layers import GatedConvolution, placed
 from regard.models.mechanisms import check_reads, check_stateless
 from regard.models.recurrent import ContextReader, Sources
 
@@ -148,7 +148,7 @@ class ConvolutionalDecoder(Decoder):
         self, tokens: Int[Tensor, "batch queries"], state: DecoderState, *, length: int
     ) -> tuple[Decoded, DecoderState]:
         """Read `length` more tokens of every hypothesis; all of them stand on the queries axis."""
-        embedded = self._embed(tokens, state.position, length)
+        embedded = self.dropout(placed(self.embedding(tokens), state.position, length))
         items = self.projection(embedded)
         memory, fixed = iter(state.memory), state.hidden[-1]
         looks, pasts = [], []
@@ -162,11 +162,6 @@ class ConvolutionalDecoder(Decoder):
         features = self.dropout(self.readout(items))
         after = state._replace(hidden=(*pasts, fixed), position=state.position + length)
         return Decoded.having_seen(features, looks), after
-
-    def _embed(self, tokens: Tensor, position: int, length: int) -> Tensor:
-        places = sinusoids(position, length, self.out_dim, device=tokens.device)
-        items: Tensor = self.dropout(self.embedding(tokens) * math.sqrt(self.out_dim) + places)
-        return items
 
     def _stack(self) -> list[ConvolutionalBlock]:
         return [block for block in self.blocks if isinstance(block, ConvolutionalBlock)]

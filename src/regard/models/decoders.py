@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -12,7 +10,7 @@ from regard.attention import Attention, MultiHead, masks
 from regard.errors import MechanismError, did_you_mean
 from regard.models.decoder import Decoded, Decoder, DecoderState
 from regard.models.encoders import Encoded
-from regard.models.layers import TransformerDecoderLayer, sinusoids
+from regard.models.layers import TransformerDecoderLayer, placed
 from regard.models.mechanisms import check_reads
 from regard.models.recurrent import Bridge, ContextReader, RecurrentCore, Sources
 
@@ -253,8 +251,7 @@ class TransformerDecoder(Decoder):
         return Decoded.having_seen(self.norm(items), looks)
 
     def _embed(self, tokens: Tensor, position: int) -> Tensor:
-        places = sinusoids(position, tokens.shape[-1], self.out_dim, device=tokens.device)
-        items: Tensor = self.dropout(self.embedding(tokens) * math.sqrt(self.out_dim) + places)
+        items: Tensor = self.dropout(placed(self.embedding(tokens), position, tokens.shape[-1]))
         return items
 
     def _stack(self) -> list[TransformerDecoderLayer]:

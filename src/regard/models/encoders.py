@@ -15,7 +15,7 @@ from regard.models.layers import (
     GatedConvolution,
     TransformerEncoderLayer,
     checked_cell,
-    sinusoids,
+    placed,
 )
 
 
@@ -134,9 +134,7 @@ class ConvolutionalEncoder(Encoder):
         self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
     ) -> Encoded:
         """Encode a batch; the mask is True for the first places of each row."""
-        dim = self.embedding.embedding_dim
-        places = sinusoids(0, tokens.shape[1], dim, device=tokens.device)
-        embedded = self.dropout(self.embedding(tokens) * math.sqrt(dim) + places)
+        embedded = self.dropout(placed(self.embedding(tokens), 0, tokens.shape[1]))
         padding = ~mask.unsqueeze(-1)
         items: Tensor = self.projection(embedded).masked_fill(padding, 0.0)
         for block in self.blocks:
@@ -253,9 +251,7 @@ class TransformerEncoder(Encoder):
         self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
     ) -> Encoded:
         """Encode a batch; the mask is True for the first places of each row."""
-        dim = self.embedding.embedding_dim
-        places = sinusoids(0, tokens.shape[1], dim, device=tokens.device)
-        items: Tensor = self.dropout(self.embedding(tokens) * math.sqrt(dim) + places)
+        items: Tensor = self.dropout(placed(self.embedding(tokens), 0, tokens.shape[1]))
         for layer in self.layers:
             items = layer(items, mask)
         items = self.norm(items).masked_fill(~mask.unsqueeze(-1), 0.0)

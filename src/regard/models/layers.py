@@ -47,6 +47,25 @@ def sinusoids(
     return torch.cat([angles.sin(), angles.cos()], dim=-1)[:, :dim]
 
 
+def placed(
+    embedded: Float[Tensor, "*lead places dim"], start: int, length: int
+) -> Float[Tensor, "*lead places dim"]:
+    """Scale embeddings, whose spread is `1/√dim`, and add the encodings of their places.
+
+    Args:
+        embedded: The embeddings; the last axis but one holds the places, or items that all stand
+            at one place.
+        start: The first place.
+        length: How many places.
+
+    Returns:
+        Embeddings that know where they stand, in the precision of the embeddings.
+    """
+    dim = embedded.shape[-1]
+    places = sinusoids(start, length, dim, device=embedded.device)
+    return embedded * math.sqrt(dim) + places.to(embedded.dtype)
+
+
 class GatedConvolution(nn.Module):
     """A convolution over places with a gated linear unit: `a ⊙ σ(b)`, `[a; b] = W * x + bias`.
 
