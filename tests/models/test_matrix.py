@@ -198,7 +198,7 @@ def fits(decoder: str, score: str, selection: str) -> bool:
     except MechanismError:
         return False
     single = decoder in ("recurrent", "heads")
-    positional = getattr(look.traits, "positional_queries", False)
+    positional = look.traits.positional_queries
     return not positional and (single or not look.traits.stateful)
 
 

@@ -95,7 +95,7 @@ def check_reads(attention: Attention | MultiHead, *, query_dim: int, memory_dim:
     Raises:
         MechanismError: A size differs, or the attention goes by the places of queries.
     """
-    if getattr(attention.traits, "positional_queries", False):
+    if attention.traits.positional_queries:
         raise MechanismError(
             f"attention must not go by the places of queries, as written and read places are not "
             f"the same; got {attention.name}. Choose a score without such a term."
