@@ -193,13 +193,13 @@ LOOKING = {
 
 def fits(decoder: str, score: str, selection: str) -> bool:
     """Tell whether two parts go together, and into this decoder, by what they state."""
-    try:
-        look = build_mechanism(score, selection, query_dim=8, key_dim=8, hidden_dim=7)
-    except MechanismError:
+    sizes = {"query_dim": 8, "key_dim": 8, "hidden_dim": 7}
+    own = build_mechanism(score, "softmax", **sizes).score
+    chosen = build_mechanism("dot", selection, **sizes).selection
+    traits = own.traits.joined(chosen.traits)
+    if traits.positional_queries or (own.constant and chosen.needs_preference):
         return False
-    single = decoder in ("recurrent", "heads")
-    positional = look.traits.positional_queries
-    return not positional and (single or not look.traits.stateful)
+    return decoder in ("recurrent", "heads") or not traits.stateful
 
 
 @pytest.mark.parametrize("score", SCORES)

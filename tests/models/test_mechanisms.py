@@ -76,6 +76,13 @@ def test_a_selection_gets_the_sizes_that_it_takes(
     assert (built.selection.query_dim, built.selection.window) == (6 // (heads or 1), 3)
 
 
+@pytest.mark.parametrize("selection", SELECTIONS)
+@pytest.mark.parametrize("heads", [None, 2])
+def test_every_selection_is_built_by_its_name(selection: str, heads: int | None) -> None:
+    built = build_mechanism("additive", selection, **SIZES, num_heads=heads)
+    assert isinstance(built.selection, SELECTIONS[selection]) or heads is not None
+
+
 def test_what_needs_more_than_sizes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(SCORES, "limited", Limited)
     with pytest.raises(MechanismError, match="got 'limited', which needs limit"):

@@ -75,7 +75,13 @@ def _built(
         known = did_you_mean(name, parts)
         raise MechanismError(f"{what} must be the name of a {what}; got {name!r}: {known}")
     parameters = inspect.signature(parts[name]).parameters
-    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in sizes]
+    missing = [
+        parameter.name
+        for parameter in parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+        and parameter.name not in sizes
+    ]
     if missing:
         raise MechanismError(
             f"{what} must need no more than sizes to be built by name; got {name!r}, which needs "
