@@ -1,6 +1,7 @@
 """Train every encoder with every decoder on a generated task, and print how well each does.
 
     python benchmarks/matrix.py train FOLDER [--encoder gru] [--decoder "gru luong"]
+    python benchmarks/matrix.py train FOLDER --selection sampled
     python benchmarks/matrix.py table FOLDER
 
 The task is to reverse 3 to 6 of 10 symbols. The mean of embeddings knows no order, so that it
@@ -8,9 +9,10 @@ sorts 3 to 6 distinct ones of 12 instead. Nothing that is scored was trained on,
 of the symbols to be sorted. A pair with an attention is to get 95 % of the sequences right; one
 that sees the source through a vector of fixed length ("constant": a constant context; "none": the
 first state alone) is to get 90 % of the symbols in their place, as one slip spoils a sequence.
-Training stops when 99.5 % of a development set is right, or after so many steps. `train` skips the
-pairs whose result is in FOLDER; all of them take half an hour on one core. `table` prints them and
-writes `benchmarks/results/matrix.json`.
+Training stops when 99.5 % of a development set is right, or after so many steps. One pair is
+trained with every selection, Sampled by REINFORCE; those that only move forward learn to copy.
+`train` skips what stands in FOLDER; all of it takes half an hour on one core. `table` prints the
+results and writes `benchmarks/results/matrix.json`.
 """
 
 from __future__ import annotations
@@ -27,8 +29,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from regard.attention import SELECTIONS
 from regard.data.batches import pad
-from regard.data.generated import reversal, sorting
+from regard.data.generated import copy, reversal, sorting
+from regard.models.decoder import Decoded
 from regard.models.decoding import Search, Symbols, greedy_search
 from regard.models.seq2seq import Seq2Seq, token_loss
 from regard.models.settings import Seq2SeqSettings, build_seq2seq
@@ -71,6 +75,9 @@ STEPS, STEPS_OF_FIXED = 1200, 2000  # at most: with an attention, without
 CHECKED_EVERY, BATCH, WARMUP = 100, 64, 100
 
 
+TASKS = {"reversal": reversal, "sorting": sorting, "copy": copy}
+
+
 class Data(NamedTuple):
     """Sequences and what is to be made of them: to train on, to stop by, to be scored on."""
 
@@ -86,10 +93,11 @@ def looks(decoder: str) -> bool:
 
 
 @functools.cache
-def data(ordered: bool, seed: int = 1) -> Data:
-    """Generate the task; what is scored is not among what is trained on."""
+def data(name: str, seed: int = 1) -> Data:
+    """Generate a task; what is scored is not among what is trained on."""
+    ordered = name != "sorting"
     symbols = 10 if ordered else 12
-    make: Callable[..., list[tuple[str, str]]] = reversal if ordered else sorting
+    make: Callable[..., list[tuple[str, str]]] = TASKS[name]
     pairs = make(20_000, minimum_length=3, maximum_length=6, symbols=symbols, seed=seed)
     groups: dict[str, list[tuple[str, str]]] = {}
     for source, target in pairs:
@@ -114,10 +122,10 @@ def _ids(pairs: list[tuple[str, str]]) -> tuple[Tensor, Tensor]:
     return pad(sources, value=PAD), pad([[BOS, *target, EOS] for target in targets], value=PAD)
 
 
-def build(encoder: str, decoder: str, size: int) -> Seq2Seq:
-    """Build a small model."""
+def build(encoder: str, decoder: str, size: int, **changes: str) -> Seq2Seq:
+    """Build a small model; changes are those of the decoder's settings."""
     table = {"embedding_dim": SIZE, "dropout": 0.0}
-    table |= {"encoder": ENCODERS[encoder], "decoder": DECODERS[decoder]}
+    table |= {"encoder": ENCODERS[encoder], "decoder": {**DECODERS[decoder], **changes}}
     settings = Seq2SeqSettings.model_validate(table)
     count = size + FIRST
     return build_seq2seq(settings, source_size=count, target_size=count, padding=PAD)
@@ -138,21 +146,45 @@ def train(model: Seq2Seq, task: Data, *, rate: float, steps: int, seed: int) -> 
         optimizer, lambda step: min((step + 1) / WARMUP, (steps - step) / (steps - WARMUP))
     )
     sources, targets = task.train
-    generator = torch.Generator().manual_seed(seed)
+    generator, estimator = torch.Generator().manual_seed(seed), Estimator()
     for step in range(steps):
         chosen = torch.randint(len(sources), (BATCH,), generator=generator)
         source, target = sources[chosen], targets[chosen]
         decoded = model(source, source != PAD, target[:, :-1])
         wanted = target[:, 1:]
         loss = token_loss(model, decoded.features, wanted, padding=PAD) / (wanted != PAD).sum()
+        if decoded.log_prob is not None:
+            loss = loss + estimator(model, decoded, wanted)
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         schedule.step()
-        if (step + 1) % CHECKED_EVERY == 0 and right(model, *task.dev) >= 0.995:
+        if (step + 1) % CHECKED_EVERY == 0 and right(model.eval(), *task.dev) >= 0.995:
             return step + 1
+        model.train()
     return steps
+
+
+class Estimator:
+    """REINFORCE where a key is drawn: `(cost - baseline) · log_prob` has the scores' gradient.
+
+    In the order "luong" a choice bears on the cost of its own token alone. The baseline is a moving
+    mean of the costs.
+    """
+
+    def __init__(self) -> None:
+        self.baseline: float | None = None
+
+    def __call__(self, model: Seq2Seq, decoded: Decoded, wanted: Tensor) -> Tensor:
+        """Return what is to be added to the loss."""
+        real = wanted != PAD
+        with torch.no_grad():
+            logits = model.logits(decoded.features[real])
+            costs = nn.functional.cross_entropy(logits, wanted[real], reduction="none")
+        mean = costs.mean().item()
+        self.baseline = mean if self.baseline is None else 0.9 * self.baseline + 0.1 * mean
+        return ((costs - self.baseline) * decoded.log_prob[real]).mean()
 
 
 def score(model: Seq2Seq, source: Tensor, target: Tensor) -> tuple[float, float]:
@@ -171,7 +203,7 @@ def score(model: Seq2Seq, source: Tensor, target: Tensor) -> tuple[float, float]
 
 def train_pair(encoder: str, decoder: str, seed: int = 1) -> dict[str, Any]:
     """Train a pair and score it on sequences that it has not seen."""
-    task = data(ordered=encoder != "embedding")
+    task = data("sorting" if encoder == "embedding" else "reversal")
     torch.manual_seed(seed)
     model = build(encoder, decoder, task.size)
     parts = (ENCODERS[encoder]["kind"], DECODERS[decoder]["kind"])
@@ -192,29 +224,63 @@ def train_pair(encoder: str, decoder: str, seed: int = 1) -> dict[str, Any]:
     }
 
 
+def train_selection(selection: str, seed: int = 1) -> dict[str, Any]:
+    """Train a decoder that looks with a selection; one that only moves forward learns to copy.
+
+    Hardmax, which lets no gradient pass, reads out what was learned by drawing.
+    """
+    name = "copy" if selection in ("monotonic", "local_monotonic") else "reversal"
+    task = data(name)
+    torch.manual_seed(seed)
+    learned = "sampled" if selection == "hardmax" else selection
+    model = build("bigru", "gru luong", task.size, selection=learned)
+    began = time.perf_counter()
+    steps = train(model, task, rate=RATES["gru"], steps=STEPS, seed=seed)
+    seconds = time.perf_counter() - began
+    read = build("bigru", "gru luong", task.size, selection=selection).eval()
+    read.load_state_dict(model.state_dict())
+    sequences, symbols = score(read, *task.test)
+    return {
+        "task": name,
+        "sequences": round(sequences, 1),
+        "symbols": round(symbols, 1),
+        "enough": sequences >= 95,
+        "steps": steps,
+        "seconds": round(seconds, 1),
+    }
+
+
 def run(folder: Path, encoders: list[str], decoders: list[str], seed: int) -> None:
     """Train the pairs whose result is not in the folder yet."""
-    folder.mkdir(parents=True, exist_ok=True)
     for encoder in encoders:
         for decoder in decoders:
-            path = folder / f"{encoder} - {decoder} - {seed}.json"
-            if path.exists():
-                continue
-            row = train_pair(encoder, decoder, seed)
-            unfinished = path.with_suffix(".unfinished")
-            unfinished.write_text(json.dumps(row), encoding="utf-8")
-            unfinished.replace(path)
-            print(f"{encoder:12} {decoder:18} {json.dumps(row)}", flush=True)
+            _kept(folder, f"{encoder} - {decoder} - {seed}", train_pair, encoder, decoder, seed)
+
+
+def run_selections(folder: Path, selections: list[str], seed: int) -> None:
+    """Train the selections whose result is not in the folder yet."""
+    for selection in selections:
+        _kept(folder, f"selection - {selection} - {seed}", train_selection, selection, seed)
+
+
+def _kept(folder: Path, name: str, make: Callable[..., dict[str, Any]], *arguments: object) -> None:
+    path = folder / f"{name}.json"
+    if path.exists():
+        return
+    row = make(*arguments)
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(json.dumps(row), encoding="utf-8")
+    unfinished.replace(path)
+    print(f"{name:34} {json.dumps(row)}", flush=True)
 
 
 def table(folder: Path, seed: int) -> None:
     """Print what is in the folder, and write the results."""
-    rows: dict[str, dict[str, Any]] = {}
-    for encoder in ENCODERS:
-        for decoder in DECODERS:
-            path = folder / f"{encoder} - {decoder} - {seed}.json"
-            if path.exists():
-                rows.setdefault(decoder, {})[encoder] = json.loads(path.read_text(encoding="utf-8"))
+    rows = {
+        decoder: _found(folder, {encoder: f"{encoder} - {decoder}" for encoder in ENCODERS}, seed)
+        for decoder in DECODERS
+    }
+    chosen = _found(folder, {name: f"selection - {name}" for name in SELECTIONS}, seed)
     print("Whole sequences right, % (symbols in their place, %); * falls short")
     print(f"{'':18}" + "".join(f"{encoder:>16}" for encoder in ENCODERS))
     for decoder, found in rows.items():
@@ -223,11 +289,25 @@ def table(folder: Path, seed: int) -> None:
     every = [row for found in rows.values() for row in found.values()]
     enough = sum(row["enough"] for row in every)
     print(f"{enough} of {len(every)} pairs get what they are to get")
-    report = {
-        "commands": [f"python benchmarks/matrix.py {verb} FOLDER" for verb in ("train", "table")],
-        "task": {
-            "embedding": "sorting(20_000, minimum_length=3, maximum_length=6, symbols=12, seed=1)",
-            "others": "reversal(20_000, minimum_length=3, maximum_length=6, symbols=10, seed=1)",
+    print("\nA bidirectional GRU and a GRU in Luong's order, with every selection")
+    for selection, row in chosen.items():
+        print(f"{selection:18}{_cell(row):>16}  {row['task']}, {row['steps']} steps")
+    path = HERE / "results" / "matrix.json"
+    report = {**_header(seed), "pairs": len(every), "pairs that get enough": enough, "rows": rows}
+    path.write_text(json.dumps({**report, "selections": chosen}, indent=1) + "\n", encoding="utf-8")
+
+
+def _header(seed: int) -> dict[str, Any]:
+    sizes = "20_000, minimum_length=3, maximum_length=6"
+    return {
+        "commands": [
+            f"python benchmarks/matrix.py {verb} FOLDER --seed {seed}"
+            for verb in ("train", "table")
+        ],
+        "tasks": {
+            "embedding": f"sorting({sizes}, symbols=12, seed=1)",
+            "others": f"reversal({sizes}, symbols=10, seed=1)",
+            "monotonic, local_monotonic": f"copy({sizes}, symbols=10, seed=1)",
             "scored": "400 sequences (sorting: sets) that are not trained on, by greedy search",
         },
         "enough": {
@@ -237,11 +317,16 @@ def table(folder: Path, seed: int) -> None:
         "seed": seed,
         "threads": 1,
         "versions": {"torch": torch.__version__, "python": platform.python_version()},
-        "pairs": len(every),
-        "pairs that get enough": enough,
-        "rows": rows,
     }
-    (HERE / "results" / "matrix.json").write_text(json.dumps(report, indent=1) + "\n")
+
+
+def _found(folder: Path, names: dict[str, str], seed: int) -> dict[str, dict[str, Any]]:
+    paths = {key: folder / f"{name} - {seed}.json" for key, name in names.items()}
+    return {
+        key: json.loads(path.read_text(encoding="utf-8"))
+        for key, path in paths.items()
+        if path.exists()
+    }
 
 
 def _cell(row: dict[str, Any]) -> str:
@@ -255,15 +340,22 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--encoder", choices=list(ENCODERS))
     parser.add_argument("--decoder", choices=list(DECODERS))
+    parser.add_argument("--selection", choices=list(SELECTIONS))
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
+    folder, seed = arguments.folder, arguments.seed
     if arguments.action == "table":
-        table(arguments.folder, arguments.seed)
+        table(folder, seed)
         return
-    encoders = [arguments.encoder] if arguments.encoder else list(ENCODERS)
-    decoders = [arguments.decoder] if arguments.decoder else list(DECODERS)
-    run(arguments.folder, encoders, decoders, arguments.seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    some = bool(arguments.encoder or arguments.decoder or arguments.selection)
+    if arguments.selection or not some:
+        run_selections(folder, [arguments.selection] if some else list(SELECTIONS), seed)
+    if arguments.selection is None:
+        encoders = [arguments.encoder] if arguments.encoder else list(ENCODERS)
+        decoders = [arguments.decoder] if arguments.decoder else list(DECODERS)
+        run(folder, encoders, decoders, seed)
 
 
 if __name__ == "__main__":

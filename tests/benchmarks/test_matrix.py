@@ -35,8 +35,9 @@ PAIRS = [(encoder, decoder) for encoder in matrix.ENCODERS for decoder in matrix
 
 
 def test_what_is_scored_was_not_trained_on() -> None:
-    for ordered in (True, False):
-        task = matrix.data(ordered)
+    for name in ("reversal", "sorting", "copy"):
+        task = matrix.data(name)
+        ordered = name != "sorting"
         trained, dev, scored = (
             {tuple(row if ordered else sorted(row)) for row in source.tolist()}
             for source, _ in (task.train, task.dev, task.test)
@@ -49,7 +50,7 @@ def test_what_is_scored_was_not_trained_on() -> None:
 def test_a_sequence_that_is_right_by_teacher_forcing_is_right_by_search() -> None:
     """The one stops the training, the other is the score."""
     torch.manual_seed(1)
-    task = matrix.data(ordered=True)
+    task = matrix.data("reversal")
     model = matrix.build("gru", "gru luong", task.size)
     matrix.train(model, task, rate=0.005, steps=101, seed=1)
     sequences, symbols = matrix.score(model.eval(), *task.test)
@@ -60,6 +61,18 @@ def test_a_sequence_that_is_right_by_teacher_forcing_is_right_by_search() -> Non
 @pytest.mark.parametrize(("encoder", "decoder"), SAMPLE)
 def test_a_pair_learns(encoder: str, decoder: str) -> None:
     row = matrix.train_pair(encoder, decoder)
+    assert row["enough"], row
+
+
+def test_drawing_is_learned_by_reinforce() -> None:
+    row = matrix.train_selection("sampled")
+    assert row["enough"], row
+
+
+@pytest.mark.results
+@pytest.mark.parametrize("selection", matrix.SELECTIONS)
+def test_every_selection_learns(selection: str) -> None:
+    row = matrix.train_selection(selection)
     assert row["enough"], row
 
 
