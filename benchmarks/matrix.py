@@ -30,6 +30,7 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention import SELECTIONS
+from regard.attention.losses import Reinforce
 from regard.data.batches import pad
 from regard.data.generated import copy, reversal, sorting
 from regard.models.decoder import Decoded
@@ -146,7 +147,7 @@ def train(model: Seq2Seq, task: Data, *, rate: float, steps: int, seed: int) -> 
         optimizer, lambda step: min((step + 1) / WARMUP, (steps - step) / (steps - WARMUP))
     )
     sources, targets = task.train
-    generator, estimator = torch.Generator().manual_seed(seed), Estimator()
+    generator, reinforce = torch.Generator().manual_seed(seed), Reinforce()
     for step in range(steps):
         chosen = torch.randint(len(sources), (BATCH,), generator=generator)
         source, target = sources[chosen], targets[chosen]
@@ -154,7 +155,7 @@ def train(model: Seq2Seq, task: Data, *, rate: float, steps: int, seed: int) -> 
         wanted = target[:, 1:]
         loss = token_loss(model, decoded.features, wanted, padding=PAD) / (wanted != PAD).sum()
         if decoded.log_prob is not None:
-            loss = loss + estimator(model, decoded, wanted)
+            loss = loss + drawn(model, decoded, wanted, reinforce)
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -166,25 +167,16 @@ def train(model: Seq2Seq, task: Data, *, rate: float, steps: int, seed: int) -> 
     return steps
 
 
-class Estimator:
-    """REINFORCE where a key is drawn: `(cost - baseline) · log_prob` has the scores' gradient.
+def drawn(model: Seq2Seq, decoded: Decoded, wanted: Tensor, reinforce: Reinforce) -> Tensor:
+    """Return the loss of the choices that were drawn, each rewarded by the log of its own token.
 
-    In the order "luong" a choice bears on the cost of its own token alone. The baseline is a moving
-    mean of the costs.
+    In the order "luong" a choice bears on its own token alone.
     """
-
-    def __init__(self) -> None:
-        self.baseline: float | None = None
-
-    def __call__(self, model: Seq2Seq, decoded: Decoded, wanted: Tensor) -> Tensor:
-        """Return what is to be added to the loss."""
-        real = wanted != PAD
-        with torch.no_grad():
-            logits = model.logits(decoded.features[real])
-            costs = nn.functional.cross_entropy(logits, wanted[real], reduction="none")
-        mean = costs.mean().item()
-        self.baseline = mean if self.baseline is None else 0.9 * self.baseline + 0.1 * mean
-        return ((costs - self.baseline) * decoded.log_prob[real]).mean()
+    with torch.no_grad():
+        logits = model.logits(decoded.features).transpose(1, 2)
+        reward = -nn.functional.cross_entropy(logits, wanted, reduction="none")
+    real = wanted != PAD
+    return reinforce(decoded.log_prob, reward, mask=real).loss / real.sum()
 
 
 def score(model: Seq2Seq, source: Tensor, target: Tensor) -> tuple[float, float]:

@@ -11,10 +11,7 @@ from regard.attention import (
     Additive,
     Attention,
     MultiHead,
-    Selected,
-    Selection,
-    Traits,
-    functional,
+    Sampled,
 )
 from regard.errors import MechanismError
 from regard.models.decoders import DecoderState, RecurrentDecoder
@@ -342,19 +339,6 @@ def test_nothing_sampled_has_no_probability(decoder: str, pair: Any, tokens: Any
     assert decoded.log_prob is None
 
 
-class Drawn(Selection):
-    """One key, drawn by the softmax of the scores."""
-
-    traits = Traits(stochastic=True, differentiable=False)
-
-    def forward(self, scores: Any, mask: Any, **_: Any) -> Selected:
-        chances = functional.masked_softmax(scores, mask)
-        safe = chances + (chances.sum(dim=-1, keepdim=True) == 0)
-        choice = torch.multinomial(safe.flatten(0, -2), 1).view(*chances.shape[:-1], 1)
-        weights = torch.zeros_like(chances).scatter(-1, choice, 1.0) * (chances > 0)
-        return Selected(weights, chances, safe.gather(-1, choice).squeeze(-1).log())
-
-
 @pytest.mark.parametrize("order", ["bahdanau", "luong", "input_feeding"])
 @pytest.mark.parametrize("heads", [None, 2])
 def test_what_was_drawn_comes_with_what_it_was_drawn_from(
@@ -362,9 +346,9 @@ def test_what_was_drawn_comes_with_what_it_was_drawn_from(
 ) -> None:
     """REINFORCE needs the logarithm of the choice, with a gradient to the scores."""
     score = Additive(4, 6, hidden_dim=3) if heads is None else Additive(2, 2, hidden_dim=3)
-    look: Any = Attention(score, Drawn())
+    look: Any = Attention(score, Sampled())
     if heads is not None:
-        look = MultiHead(heads, 4, key_dim=6, score=score, selection=Drawn())
+        look = MultiHead(heads, 4, key_dim=6, score=score, selection=Sampled())
     decoder = built(look, order=order)
     mask = torch.tensor([[True, True, True], [True, True, False]])
     encoded = Encoded(torch.randn(2, 3, 6), mask, torch.randn(2, 7))

@@ -62,7 +62,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
         )
         for kind in ("gru", "convolution", "transformer")
     ),
-    ({"decoder": {"kind": "gru", "bidirectional": True}}, "set model.rescoring"),
+    ({"decoder": {"kind": "gru", "bidirectional": True}}, "set rescoring = true in [model]"),
     ({"decoder": {"kind": "transformer", "num_heads": 3}}, "num_heads must divide embedding_dim"),
     ({"tied": 1}, "tied: must be a valid boolean; got 1"),
     ({"embeding_dim": 8}, "embeding_dim: must be a setting; it is none: did you mean"),

@@ -93,8 +93,9 @@ class _OneWay(Strict):
         if isinstance(table, dict) and table.get("bidirectional", False) is not False:
             raise ValueError(
                 "bidirectional must be left out for a decoder, which cannot read what is not yet "
-                "written; got it. For a pair of decoders, one from left to right and one from "
-                "right to left, that rescore each other, set model.rescoring"
+                f"written; got {table['bidirectional']!r}. For a pair of models, one that writes "
+                "from left to right and one from right to left, which rescore each other, set "
+                "rescoring = true in [model]"
             )
         return table
 
