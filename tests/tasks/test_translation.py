@@ -289,6 +289,25 @@ def test_l11_a_model_without_attention_translates_but_shows_nothing(
                 refused()
 
 
+@pytest.mark.parametrize(
+    ("decoder", "expected"),
+    [
+        ({"kind": "gru", "hidden_dim": 6, "num_heads": 2}, ["head 1", "head 2"]),
+        ({"kind": "rnn", "hidden_dim": 6, "attention": "coverage"}, ["coverage"]),
+        ({"kind": "convolution", "hidden_dim": 6, "layers": 2}, ["layer 1", "layer 2"]),
+        (
+            {"kind": "convolution", "hidden_dim": 6, "layers": 1, "num_heads": 2},
+            ["layer 1, head 1", "layer 1, head 2"],
+        ),
+    ],
+)
+def test_maps_are_named_after_what_looked(
+    untrained: Any, decoder: dict[str, Any], expected: list[str]
+) -> None:
+    for text in ("a b", ""):
+        assert [one.name for one in untrained(decoder)(text).record.maps] == expected
+
+
 def test_a_map_for_each_layer_and_head(untrained: Any) -> None:
     decoder = {"kind": "transformer", "num_heads": 2, "layers": 2, "hidden_dim": 5}
     for text in ("a b", ""):

@@ -170,7 +170,11 @@ def test_runs_begun_before_a_setting_was_there_go_on(job: Any) -> None:
         "minimum_length",
         "maximum_length",
     }
-    assert "rescoring" not in plain["model"]
+    assert not {"rescoring", "reinforce"} & set(plain["model"])
+    assert not {"selection", "num_heads", "attentional"} & set(plain["model"]["decoder"])
+    sparse = job("model.decoder.selection=entmax", "model.reinforce.decay=0.5").identity["model"]
+    assert sparse["decoder"]["selection"] == "entmax"
+    assert sparse["reinforce"]["decay"] == 0.5
     changed = job("decoding.block_ngrams=2", "decoding.coverage_penalty=0.1").identity["decoding"]
     assert (changed["block_ngrams"], changed["coverage_penalty"]) == (2, 0.1)
     assert job("model.rescoring=true").identity["model"]["rescoring"] is True

@@ -85,6 +85,21 @@ def test_a_training_can_continue_from_a_model(project: Path, reversal_run: Any) 
     assert again("a b c d").text == "d c b a"
 
 
+def test_drawn_attention_is_trained_and_saved_with_its_baseline(
+    project: Path, tmp_path: Path
+) -> None:
+    """A gradient reaches the scores though nothing drawn lets one through."""
+    changes = ["model.decoder.selection=sampled", "model.decoder.order=luong", "training.epochs=1"]
+    outcome = train_translation(project, changes, RunOptions(tmp_path / "drawn", quiet=True))
+    model = load(outcome.folder).model
+    assert model.reinforce.mean < 0  # the mean of earlier rewards, which are logarithms
+    settings = read_config(project, TranslationSettings, changes=changes)
+    first = build_job(settings, root=project.parent).model
+    name = "decoder.reader.attention.score.query_projection.weight"
+    before, after = first.state_dict()[name], model.state_dict()[name]
+    assert not torch.allclose(before, after, atol=1e-4)
+
+
 def test_a_job_searches_as_its_config_says(project: Path, reversal_run: Any) -> None:
     changes = [f"init={json.dumps(str(reversal_run.run))}", "decoding.maximum_length=3"]
     settings = read_config(project, TranslationSettings, changes=changes)

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from regard.attention import Attention, MultiHead, masks
+from regard.attention import Attended, Attention, MultiHead, masks
 from regard.errors import MechanismError, did_you_mean
 from regard.models.decoder import Decoded, Decoder, DecoderState
 from regard.models.encoders import Encoded
@@ -119,15 +119,56 @@ class RecurrentDecoder(Decoder):
         """Read whole sequences, as in training."""
         state = self.start(encoded)
         embedded = self.dropout(self.embedding(tokens))
-        if self.order in ("luong", "none") and not self.reader.stateful:
-            outputs, _ = self.core.run(embedded, state.hidden[0])
-            look = self.reader(outputs, self._sources(state))
-            return Decoded.having_seen(self._features(outputs, look.context), [look])
+        if self._reads_at_once:
+            outputs, look = self._read(embedded, state)
+            return Decoded.having_seen(self.features(outputs, look.context), [look])
         steps: list[Decoded] = []
         for token in embedded.unbind(dim=1):
             decoded, state = self._advance(token.unsqueeze(1), state)
             steps.append(decoded)
         return Decoded.joined(steps or [self._nothing(embedded, state)])
+
+    @property
+    def _reads_at_once(self) -> bool:
+        return self.order in ("luong", "none") and not self.reader.stateful
+
+    def _read(self, embedded: Tensor, state: DecoderState) -> tuple[Tensor, Attended]:
+        outputs, _ = self.core.run(embedded, state.hidden[0])
+        return outputs, self.reader(outputs, self._sources(state))
+
+    def read(
+        self, tokens: Int[Tensor, "batch tokens"], encoded: Encoded
+    ) -> tuple[Tensor, Attended, Float[Tensor, "batch keys dim"]]:
+        """Read whole sequences up to the contexts, where no step depends on an earlier look.
+
+        Args:
+            tokens: Tokens, each of which foretells the next.
+            encoded: What the encoder made of the source.
+
+        Returns:
+            The states of every token, what was looked at for it, and the values of the items.
+
+        Raises:
+            MechanismError: Steps depend on earlier looks, or nothing is looked at.
+        """
+        state = self.start(encoded)
+        if not (self._reads_at_once and state.memory):
+            raise MechanismError(
+                f"order must be 'luong', with an attention that needs no state, to read a sequence "
+                f"at once; got {self.order!r}. Call the decoder instead."
+            )
+        outputs, look = self._read(self.dropout(self.embedding(tokens)), state)
+        return outputs, look, state.memory[0].value
+
+    def features(
+        self, outputs: Float[Tensor, "batch tokens hidden"], context: Float[Tensor, "batch *n dim"]
+    ) -> Float[Tensor, "batch tokens out_dim"]:
+        """Make features of states and contexts, or of one context for all tokens."""
+        if context.dim() == 2:
+            context = context.unsqueeze(1).expand(-1, outputs.shape[1], -1)
+        features: Tensor = self.readout(torch.cat([outputs, context], -1))
+        kept: Tensor = self.dropout(torch.tanh(features) if self.attentional else features)
+        return kept
 
     def _nothing(self, embedded: Tensor, state: DecoderState) -> Decoded:
         """Return what is made of no token: a sequence may be empty."""
@@ -148,21 +189,16 @@ class RecurrentDecoder(Decoder):
         outputs, states = self.core.run(embedded.flatten(0, 1).unsqueeze(1), states)
         outputs = outputs.view(*embedded.shape[:2], self.core.hidden_dim)
         if self.order == "bahdanau":
-            features = self._features(outputs, embedded)
+            features = self.features(outputs, embedded)
         else:
             look = self.reader(outputs, sources)
-            features = self._features(outputs, look.context)
+            features = self.features(outputs, look.context)
         hidden = (states, features, fixed)
         after = DecoderState(state.memory, hidden, (), look.state, state.position + 1)
         return Decoded.having_seen(features, [look]), after
 
     def _sources(self, state: DecoderState) -> Sources:
         return Sources(state.memory, state.hidden[2], state.attention)
-
-    def _features(self, outputs: Tensor, seen: Tensor) -> Tensor:
-        features: Tensor = self.readout(torch.cat([outputs, seen], -1))
-        kept: Tensor = self.dropout(torch.tanh(features) if self.attentional else features)
-        return kept
 
 
 class TransformerDecoder(Decoder):

@@ -10,7 +10,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.models.decoders import Decoded, DecoderState
+from regard.models.choices import choice_loss
+from regard.models.decoder import Decoded, DecoderState
 from regard.models.decoding import (
     Hypothesis,
     Said,
@@ -146,7 +147,9 @@ def sequence_loss(
     padding: int,
     smoothing: float = 0.0,
 ) -> Float[Tensor, ""]:
-    """Sum the cross-entropy over all target tokens, for a pair over both directions.
+    """Sum the loss over all target tokens, for a pair over both directions.
+
+    That is the cross-entropy and, where a decoder draws where it looks, what trains its choices.
 
     Args:
         model: A model, or a pair.
@@ -161,16 +164,22 @@ def sequence_loss(
     """
     mask = source != padding
     if isinstance(model, Seq2Seq):
-        features = model(source, mask, inputs).features
-        return token_loss(model, features, outputs, padding=padding, smoothing=smoothing)
+        decoded = model(source, mask, inputs)
+        return _loss(model, decoded, outputs, padding=padding, smoothing=smoothing)
     turned = reversed_outputs(outputs, padding)
     read = torch.cat([inputs[:, :1], turned[:, :-1]], dim=1)
     ours, theirs = model(source, mask, inputs, read.masked_fill(inputs == padding, padding))
-    return token_loss(
-        model.left_to_right, ours.features, outputs, padding=padding, smoothing=smoothing
-    ) + token_loss(
-        model.right_to_left, theirs.features, turned, padding=padding, smoothing=smoothing
+    return _loss(model.left_to_right, ours, outputs, padding=padding, smoothing=smoothing) + _loss(
+        model.right_to_left, theirs, turned, padding=padding, smoothing=smoothing
     )
+
+
+def _loss(
+    model: Seq2Seq, decoded: Decoded, outputs: Tensor, *, padding: int, smoothing: float
+) -> Tensor:
+    features = decoded.features
+    loss = token_loss(model, features, outputs, padding=padding, smoothing=smoothing)
+    return loss + choice_loss(model, decoded, outputs, padding=padding)
 
 
 @torch.no_grad()

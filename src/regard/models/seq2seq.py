@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from regard.attention.losses import Reinforce
 from regard.errors import MechanismError
 from regard.models.decoder import Decoded, Decoder, DecoderState
 from regard.models.encoders import Encoder
@@ -35,6 +36,8 @@ class Seq2Seq(nn.Module):
         encoder: From tokens to items.
         decoder: From tokens written so far, with a look at the items, to features.
         tied: Whether the output layer shares its matrix with the decoder's embedding.
+        reinforce: What trains the choices of a decoder that draws where it looks; its baseline is
+            saved with the model. See `regard.models.choices`.
 
     Raises:
         MechanismError: Tied, and the features have another size than the embedding; or an
@@ -44,7 +47,14 @@ class Seq2Seq(nn.Module):
         Bahdanau, Cho and Bengio 2015; Press and Wolf 2017 (tied embeddings).
     """
 
-    def __init__(self, encoder: Encoder, decoder: Decoder, *, tied: bool = True) -> None:
+    def __init__(
+        self,
+        encoder: Encoder,
+        decoder: Decoder,
+        *,
+        tied: bool = True,
+        reinforce: Reinforce | None = None,
+    ) -> None:
         super().__init__()
         vocabulary, dim = decoder.embedding.weight.shape
         if tied and dim != decoder.out_dim:
@@ -57,6 +67,7 @@ class Seq2Seq(nn.Module):
         self.encoder, self.decoder, self.tied = encoder, decoder, tied
         self.output = None if tied else nn.Linear(decoder.out_dim, vocabulary, bias=False)
         self.bias = nn.Parameter(torch.zeros(vocabulary))
+        self.reinforce = reinforce
 
     def forward(
         self,

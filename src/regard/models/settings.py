@@ -9,6 +9,7 @@ from pydantic import AfterValidator, Field, model_validator
 from torch import nn
 
 from regard.attention import SCORES, SELECTIONS, Attention, MultiHead
+from regard.attention.losses import Reinforce
 from regard.config import Strict
 from regard.errors import did_you_mean
 from regard.models.convolutional import ConvolutionalDecoder
@@ -177,10 +178,19 @@ DecoderSettings = Annotated[
 ]
 
 
+class ReinforceSettings(Strict):
+    """How a selection that draws is trained: see `regard.attention.losses.Reinforce`."""
+
+    baseline: Literal["moving", "none"] = "moving"
+    decay: Share = 0.9
+    entropy: Annotated[float, Field(ge=0.0, le=100.0)] = 0.01
+
+
 class Seq2SeqSettings(Strict):
     """A whole model: embeddings, encoder, decoder, dropout, tied output or not.
 
-    `rescoring` makes two of them, which write in opposite directions and rescore each other: see
+    `reinforce` trains the selection "sampled", and is not looked at for others. `rescoring` makes
+    two of them, which write in opposite directions and rescore each other: see
     `regard.models.rescoring`.
     """
 
@@ -190,6 +200,7 @@ class Seq2SeqSettings(Strict):
     dropout: Share = 0.3
     tied: bool = True
     rescoring: bool = False
+    reinforce: ReinforceSettings = ReinforceSettings()
 
     @model_validator(mode="after")
     def _heads_divide(self) -> Seq2SeqSettings:
@@ -223,7 +234,15 @@ def build_seq2seq(
     dim = settings.embedding_dim
     encoder = _encoder(settings, _embedding(source_size, dim, padding))
     decoder = _decoder(settings, _embedding(target_size, dim, padding), encoder)
-    return Seq2Seq(encoder, decoder, tied=settings.tied)
+    return Seq2Seq(encoder, decoder, tied=settings.tied, reinforce=_reinforce(settings))
+
+
+def _reinforce(settings: Seq2SeqSettings) -> Reinforce | None:
+    """Return what trains choices, for a decoder that draws them and gives them no gradient."""
+    if settings.decoder.attention == "none" or settings.decoder.selection != "sampled":
+        return None
+    own = settings.reinforce
+    return Reinforce(own.baseline, decay=own.decay, entropy=own.entropy)
 
 
 def _embedding(size: int, dim: int, padding: int) -> nn.Embedding:

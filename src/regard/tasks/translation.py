@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -312,10 +313,14 @@ class Translator:
 
     def _names(self) -> list[str]:
         part = self.settings.model.decoder
-        if part.kind == "transformer":
-            layers, heads = range(1, part.layers + 1), range(1, part.num_heads + 1)
-            return [f"layer {layer}, head {head}" for layer in layers for head in heads]
-        return [] if part.attention == "none" else [part.attention]
+        if part.attention == "none":
+            return []
+        layered = part.kind in ("transformer", "convolution")
+        layers = [f"layer {layer}" for layer in range(1, part.layers + 1)] if layered else [""]
+        several = part.kind == "transformer" or part.num_heads > 1
+        heads = [f"head {head}" for head in range(1, part.num_heads + 1)] if several else [""]
+        names = [", ".join(filter(None, both)) for both in itertools.product(layers, heads)]
+        return [name or part.attention for name in names]
 
 
 def _checked_text(text: object) -> str:

@@ -16,6 +16,7 @@ from regard.data.text import Pairs, read_parallel, read_tsv
 from regard.data.tokens import Tokenizer
 from regard.errors import ConfigError, DataError
 from regard.models.rescoring import AnySeq2Seq, Seq2SeqPair, sequence_loss
+from regard.models.settings import Seq2SeqSettings
 from regard.tasks.base import CONFIG
 from regard.tasks.metrics import text_scores
 from regard.tasks.translation import SOURCE_TOKENS, TARGET_TOKENS, Translator
@@ -28,6 +29,11 @@ from regard.tasks.translation_settings import (
 from regard.training.job import Loss
 
 _AT_ONCE = 64  # sentences of the development set
+_NEWER: dict[str, dict[str, Any]] = {  # what a decoder's settings were before they were there
+    "gru": {"selection": "softmax", "num_heads": 1, "attentional": True},
+    "lstm": {"selection": "softmax", "num_heads": 1, "attentional": True},
+    "transformer": {"attention": "scaled_dot", "selection": "softmax"},
+}
 _FREE = ("workers", "checkpoint_steps", "keep", "device")  # these do not change the result
 
 
@@ -348,5 +354,11 @@ def _leave_out_unused(table: dict[str, Any]) -> None:
         for name, value in table["decoding"].items()
         if name in known or value != plain[name]
     }
-    if not table["model"]["rescoring"]:
-        del table["model"]["rescoring"]
+    model = table["model"]
+    for name in ("rescoring", "reinforce"):
+        if model[name] == Seq2SeqSettings().model_dump(mode="json")[name]:
+            del model[name]
+    decoder = {**model["decoder"]}
+    for name, value in _NEWER.get(decoder["kind"], {}).items():
+        if decoder.get(name) == value:
+            del model["decoder"][name]
