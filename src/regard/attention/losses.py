@@ -259,8 +259,9 @@ def marginal_log_likelihood(
 ) -> Float[Tensor, "*lead"]:
     """Sum over all choices instead of drawing one: `log Σ_j s_j · p(y | z = v_j)`.
 
-    Exact, with the gradient that REINFORCE estimates; for a readout that is a function of one
-    chosen item, which then has to be computed for every item.
+    Exact, where REINFORCE with the reward `log p` climbs a lower bound of it,
+    `Σ_j s_j log p(y | z = v_j)`; for a readout that is a function of one chosen item, which then
+    has to be computed for every item.
 
     Args:
         distribution: The probability `s_j` of choosing each item.
