@@ -33,7 +33,8 @@ def build_parts(
         The parts.
 
     Raises:
-        MechanismError: A name is unknown, a size is missing or belongs to neither part.
+        MechanismError: A name is unknown, a size is missing or belongs to neither part, or the
+            two parts mean nothing together.
     """
     given = {name: size for name, size in sizes.items() if size is not None}
     built_score, taken = _score(score, given)
@@ -46,6 +47,7 @@ def build_parts(
     surplus = [name for name in given if name not in taken]
     if surplus:
         raise _wrong_sizes(score, given, taken, surplus=surplus)
+    _check_parts(built_score, built_selection)
     return built_score, built_selection
 
 
@@ -96,6 +98,20 @@ def _selection_of(name: str, query_dim: int | None) -> Selection:
             f"query_dim must be given for selection {name!r}; got none. It looks at the query."
         )
     return SELECTIONS[name](query_dim=query_dim)
+
+
+def _check_parts(score: Score, selection: Selection) -> None:
+    names = f"{type(score).__name__} and {type(selection).__name__}"
+    if score.constant and selection.needs_preference:
+        raise MechanismError(
+            f"selection must not need a preference among keys that all score alike; got {names}. "
+            "Use Softmax for their mean."
+        )
+    if score.traits.positional_queries and selection.traits.stateful:
+        raise MechanismError(
+            f"selection must not go step by step where the score needs the queries' places in a "
+            f"sequence; got {names}. Use a score without such a term."
+        )
 
 
 def sizes_of(part: type[Score] | type[Selection]) -> dict[str, bool]:

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from regard.errors import MechanismError, ShapeError
+from regard.errors import ShapeError
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,14 +255,10 @@ class Mechanism(nn.Module):
     Attributes:
         check_finite: Whether a score that is not finite raises an error.
         label: Where in a model it stands, for messages; `check_finite` fills it in.
-
-    Raises:
-        MechanismError: The two parts mean nothing together.
     """
 
     def __init__(self, score: Score, selection: Selection, dropout: float) -> None:
         super().__init__()
-        _check_parts(score, selection)
         self.score = score
         self.selection = selection
         self.dropout = dropout
@@ -280,17 +276,3 @@ class Mechanism(nn.Module):
         parts = f"{type(self.score).__name__}, {type(self.selection).__name__}"
         where = f" at {self.label}" if self.label else ""
         return f"{type(self).__name__}({parts}){where}"
-
-
-def _check_parts(score: Score, selection: Selection) -> None:
-    names = f"{type(score).__name__} and {type(selection).__name__}"
-    if score.constant and selection.needs_preference:
-        raise MechanismError(
-            f"selection must not need a preference among keys that all score alike; got {names}. "
-            "Use Softmax for their mean."
-        )
-    if score.traits.positional_queries and selection.traits.stateful:
-        raise MechanismError(
-            f"selection must not go step by step where the score needs the queries' places in a "
-            f"sequence; got {names}. Use a score without such a term."
-        )
