@@ -307,6 +307,7 @@ def _header(seed: int) -> dict[str, Any]:
             "constant, none": "90 % of the symbols in their place",
         },
         "seed": seed,
+        "seconds": "on one core, shared with other work",
         "threads": 1,
         "versions": {"torch": torch.__version__, "python": platform.python_version()},
     }
