@@ -68,6 +68,7 @@ def test_t10_a_live_lock_is_refused_and_a_killed_one_is_taken_over(
         json.dumps({"pid": os.getppid(), "host": socket.gethostname(), "boot": lock._boot()}),
         json.dumps({"pid": 1, "host": socket.gethostname(), "boot": "before the restart"}),
     ],
+    ids=["empty", "cut", "list", "words", "other host", "given anew", "before the restart"],
 )
 def test_t10_stale_locks_are_taken_over(tmp_path: Path, content: str) -> None:
     (tmp_path / LOCK).write_text(content)
