@@ -43,6 +43,7 @@ class RecurrentDecoder(Decoder):
         cell: "rnn" (tanh), "gru" or "lstm".
         layers: How many layers.
         dropout: Probability of dropping an input, a feature, or a state between layers.
+        gated: Whether a gate says how much the context counts.
         attentional: Whether the features pass through the tanh, as Luong's attentional state
             does; without it they are linear in state and context.
 
@@ -53,12 +54,12 @@ class RecurrentDecoder(Decoder):
     References:
         Bahdanau, Cho and Bengio 2015; Luong, Pham and Manning 2015 (attentional state, input
         feeding); Cho et al. 2014 (constant context); Sutskever, Vinyals and Le, Sequence to
-        sequence learning with neural networks, 2014 ("none").
+        sequence learning with neural networks, 2014 ("none"); Xu et al. 2015 (gate).
     """
 
     ORDERS = ("bahdanau", "luong", "input_feeding", "none")
 
-    def __init__(  # noqa: PLR0913 - a decoder is these nine choices
+    def __init__(  # noqa: PLR0913 - a decoder is these ten choices
         self,
         embedding: nn.Embedding,
         encoder_dims: tuple[int, int],
@@ -70,6 +71,7 @@ class RecurrentDecoder(Decoder):
         layers: int = 1,
         dropout: float = 0.0,
         attentional: bool = True,
+        gated: bool = False,
     ) -> None:
         super().__init__()
         self._check(order, attention)
@@ -78,7 +80,12 @@ class RecurrentDecoder(Decoder):
         self.embedding, self.order, self.attentional = embedding, order, attentional
         self.out_dim = dim = embedding.embedding_dim
         memory_dim, final_dim = encoder_dims
-        self.reader = ContextReader(attention, memory_dim, 0 if order == "none" else final_dim)
+        self.reader = ContextReader(
+            attention,
+            memory_dim,
+            0 if order == "none" else final_dim,
+            query_dim=hidden_dim if gated else None,
+        )
         extra = {"bahdanau": self.reader.out_dim, "input_feeding": dim}.get(order, 0)
         self.core = RecurrentCore(
             dim + extra, hidden_dim, cell=cell, layers=layers, dropout=dropout

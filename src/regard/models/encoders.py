@@ -6,7 +6,7 @@ import abc
 import math
 from typing import NamedTuple
 
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -49,9 +49,9 @@ class Encoder(nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def forward(
-        self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
+        self, source: Shaped[Tensor, "batch size *rest"], mask: Bool[Tensor, "batch keys"]
     ) -> Encoded:
-        """Encode a batch; the mask is True for the first places of each row."""
+        """Encode a batch: tokens, or what else is read; the mask is True for real places."""
 
 
 class EmbeddingEncoder(Encoder):

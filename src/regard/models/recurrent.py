@@ -111,6 +111,8 @@ class ContextReader(nn.Module):
             final vector, the same at every step (the baseline of Cho et al. 2014).
         memory_dim: Size of the items.
         final_dim: Size of the final vector; 0 to read nothing of it.
+        query_dim: Size of the queries, for a context that is gated: `σ(w · q + b) · c`, by which a
+            decoder says how much what it sees counts (Xu et al. 2015); None for no gate.
 
     Attributes:
         out_dim: Size of the context.
@@ -118,10 +120,16 @@ class ContextReader(nn.Module):
     """
 
     def __init__(
-        self, attention: Attention | MultiHead | None, memory_dim: int, final_dim: int
+        self,
+        attention: Attention | MultiHead | None,
+        memory_dim: int,
+        final_dim: int,
+        *,
+        query_dim: int | None = None,
     ) -> None:
         super().__init__()
         self.attention = attention
+        self.gate = None if query_dim is None else nn.Linear(query_dim, 1)
         if attention is None:
             self.out_dim, self.maps = final_dim, 0
         elif isinstance(attention, MultiHead):
@@ -142,6 +150,12 @@ class ContextReader(nn.Module):
 
     def forward(self, query: Float[Tensor, "batch queries dim"], sources: Sources) -> Attended:
         """Read the context of every query; weights come as `(batch, maps, queries, keys)`."""
+        read = self._read(query, sources)
+        if self.gate is None:
+            return read
+        return read._replace(context=read.context * self.gate(query).sigmoid())
+
+    def _read(self, query: Tensor, sources: Sources) -> Attended:
         if self.attention is None:
             fixed = sources.fixed[..., : self.out_dim].expand(-1, query.shape[1], -1)
             nothing = fixed.new_zeros(query.shape[0], 0, query.shape[1], 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor, nn
 
 from regard.attention.losses import Reinforce
@@ -71,15 +71,15 @@ class Seq2Seq(nn.Module):
 
     def forward(
         self,
-        source: Int[Tensor, "batch keys"],
+        source: Shaped[Tensor, "batch size *rest"],
         source_mask: Bool[Tensor, "batch keys"],
         tokens: Int[Tensor, "batch tokens"],
     ) -> Decoded:
         """Read source sequences, and target sequences that begin with the start token.
 
         Args:
-            source: Source tokens.
-            source_mask: True where a source token is real.
+            source: Source tokens, or what else the encoder reads.
+            source_mask: True where a source token, or a cell, is real.
             tokens: Target tokens, each of which foretells the next.
 
         Returns:
@@ -94,7 +94,7 @@ class Seq2Seq(nn.Module):
         return nn.functional.linear(features, matrix, self.bias)
 
     def begin(
-        self, source: Int[Tensor, "batch keys"], source_mask: Bool[Tensor, "batch keys"]
+        self, source: Shaped[Tensor, "batch size *rest"], source_mask: Bool[Tensor, "batch keys"]
     ) -> DecoderState:
         """Encode a batch and return the state before the first token."""
         return self.decoder.start(self.encoder(source, source_mask))

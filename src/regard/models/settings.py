@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import AfterValidator, Field, model_validator
 from torch import nn
@@ -119,6 +119,7 @@ class RecurrentDecoderSettings(_OneWay):
     selection: SelectionName = "softmax"
     num_heads: Size = 1
     attentional: bool = True
+    gated: bool = False
 
     @model_validator(mode="after")
     def _together(self) -> RecurrentDecoderSettings:
@@ -186,6 +187,26 @@ class ReinforceSettings(Strict):
     entropy: Annotated[float, Field(ge=0.0, le=100.0)] = 0.01
 
 
+class Writes(Protocol):
+    """Settings of a model that writes tokens, whatever it reads."""
+
+    @property
+    def embedding_dim(self) -> int:
+        """Size of the embeddings of tokens."""
+
+    @property
+    def decoder(self) -> DecoderSettings:
+        """What writes."""
+
+    @property
+    def dropout(self) -> float:
+        """Share of features dropped in training."""
+
+    @property
+    def reinforce(self) -> ReinforceSettings:
+        """How a selection that draws is trained."""
+
+
 class Seq2SeqSettings(Strict):
     """A whole model: embeddings, encoder, decoder, dropout, tied output or not.
 
@@ -232,12 +253,12 @@ def build_seq2seq(
         MechanismError: Sizes do not go together.
     """
     dim = settings.embedding_dim
-    encoder = _encoder(settings, _embedding(source_size, dim, padding))
-    decoder = _decoder(settings, _embedding(target_size, dim, padding), encoder)
-    return Seq2Seq(encoder, decoder, tied=settings.tied, reinforce=_reinforce(settings))
+    encoder = _encoder(settings, token_embedding(source_size, dim, padding))
+    decoder = build_decoder(settings, token_embedding(target_size, dim, padding), encoder)
+    return Seq2Seq(encoder, decoder, tied=settings.tied, reinforce=build_reinforce(settings))
 
 
-def _reinforce(settings: Seq2SeqSettings) -> Reinforce | None:
+def build_reinforce(settings: Writes) -> Reinforce | None:
     """Return what trains choices, for a decoder that draws them and gives them no gradient."""
     if settings.decoder.attention == "none" or settings.decoder.selection != "sampled":
         return None
@@ -245,7 +266,8 @@ def _reinforce(settings: Seq2SeqSettings) -> Reinforce | None:
     return Reinforce(own.baseline, decay=own.decay, entropy=own.entropy)
 
 
-def _embedding(size: int, dim: int, padding: int) -> nn.Embedding:
+def token_embedding(size: int, dim: int, padding: int) -> nn.Embedding:
+    """Return an embedding whose padding is zero."""
     # Small enough that a tied output layer begins with an even guess.
     embedding = nn.Embedding(size, dim, padding_idx=padding)
     nn.init.normal_(embedding.weight, std=dim**-0.5)
@@ -279,7 +301,20 @@ def _encoder(settings: Seq2SeqSettings, embedding: nn.Embedding) -> Encoder:
     )
 
 
-def _decoder(settings: Seq2SeqSettings, embedding: nn.Embedding, encoder: Encoder) -> Decoder:
+def build_decoder(settings: Writes, embedding: nn.Embedding, encoder: Encoder) -> Decoder:
+    """Build a decoder that reads what an encoder makes.
+
+    Args:
+        settings: The decoder, its dropout, and the size of its embeddings.
+        embedding: The embedding of the tokens that it writes.
+        encoder: What it reads.
+
+    Returns:
+        The decoder.
+
+    Raises:
+        MechanismError: Sizes do not go together.
+    """
     part, dropout = settings.decoder, settings.dropout
     if isinstance(part, TransformerDecoderSettings):
         return TransformerDecoder(
@@ -312,6 +347,7 @@ def _decoder(settings: Seq2SeqSettings, embedding: nn.Embedding, encoder: Encode
         layers=part.layers,
         dropout=dropout,
         attentional=part.attentional,
+        gated=part.gated,
     )
 
 

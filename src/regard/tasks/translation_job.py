@@ -30,8 +30,8 @@ from regard.training.job import Loss
 
 _AT_ONCE = 64  # sentences of the development set
 _NEWER: dict[str, dict[str, Any]] = {  # what a decoder's settings were before they were there
-    "gru": {"selection": "softmax", "num_heads": 1, "attentional": True},
-    "lstm": {"selection": "softmax", "num_heads": 1, "attentional": True},
+    "gru": {"selection": "softmax", "num_heads": 1, "attentional": True, "gated": False},
+    "lstm": {"selection": "softmax", "num_heads": 1, "attentional": True, "gated": False},
     "transformer": {"attention": "scaled_dot", "selection": "softmax"},
 }
 _FREE = ("workers", "checkpoint_steps", "keep", "device")  # these do not change the result
