@@ -18,7 +18,9 @@ def command(what: str) -> None:
     for heading, listing in chosen.items():
         if what == "all":
             write_lines(f"{heading}:")
-        write_lines(*(f"  {name:<18} {line}" for name, line in listing()))
+        lines = list(listing())
+        width = max([12, *(len(name) for name, _ in lines)])
+        write_lines(*(f"  {name:<{width}} {line}" for name, line in lines))
 
 
 def _models() -> Iterator[tuple[str, str]]:
