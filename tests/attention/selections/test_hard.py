@@ -86,6 +86,21 @@ def test_the_largest_gumbel_weight_falls_on_a_key_with_its_probability():
         assert abs(frequency - share) <= 4 * math.sqrt(share * (1 - share) / 20_000)
 
 
+def test_gumbel_weights_are_those_of_plain_loops():
+    drawn_at_random = torch.empty_like(SCORES).exponential_(
+        generator=torch.Generator().manual_seed(9)
+    )
+    found = GumbelSoftmax(0.7)(SCORES, MASK, generator=torch.Generator().manual_seed(9)).weights
+    powers = []
+    for score, number, allowed in zip(
+        SCORES[0, 0].tolist(), drawn_at_random[0, 0].tolist(), MASK[0, 0].tolist(), strict=True
+    ):
+        gumbel = -math.log(number)  # the logarithm of an exponential is one, turned round
+        powers.append(math.exp((score + gumbel) / 0.7) if allowed else 0.0)
+    expected = [power / sum(powers) for power in powers]
+    assert found[0, 0].tolist() == pytest.approx(expected, abs=1e-6)
+
+
 def test_low_temperatures_bring_the_weights_near_one_key():
     def largest(t):
         return drawn(GumbelSoftmax(t), 500).weights.max(-1).values.mean()
