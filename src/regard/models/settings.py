@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, runtime_checkable
 
 from pydantic import AfterValidator, Field, model_validator
 from torch import nn
@@ -187,6 +187,7 @@ class ReinforceSettings(Strict):
     entropy: Annotated[float, Field(ge=0.0, le=100.0)] = 0.01
 
 
+@runtime_checkable
 class Writes(Protocol):
     """Settings of a model that writes tokens, whatever it reads."""
 
