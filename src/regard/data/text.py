@@ -6,12 +6,12 @@ import codecs
 import hashlib
 import itertools
 import math
-import stat
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from regard.data.files import read_bytes
 from regard.data.normalisation import is_blank, normalise
 from regard.errors import DataError, UserError, did_you_mean
 
@@ -23,13 +23,6 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF32_BE: "UTF-32",
     codecs.BOM_UTF16_LE: "UTF-16",
     codecs.BOM_UTF16_BE: "UTF-16",
-}
-_KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFCHR: "a device",
-    stat.S_IFBLK: "a device",
-    stat.S_IFSOCK: "a socket",
 }
 
 
@@ -109,7 +102,7 @@ def read_lines(
             or holds a NUL character.
         UserError: The encoding does not exist.
     """
-    return split_lines(_bytes(Path(path), largest), encoding=encoding, where=str(path))
+    return split_lines(read_bytes(Path(path), largest), encoding=encoding, where=str(path))
 
 
 def split_lines(data: bytes, *, encoding: str = "utf-8-sig", where: str) -> list[str]:
@@ -202,21 +195,44 @@ def read_tsv(
     Raises:
         DataError: The file or a row is wrong, or no pair is left.
     """
+    wanted = (source_column, target_column)
+    cells = read_columns(path, wanted, header=header, encoding=encoding)
+    rows = ((number, source, target) for number, (source, target) in cells)
+    return _keep(rows, str(path), max_characters)
+
+
+def read_columns(
+    path: str | Path,
+    columns: Sequence[int | str],
+    *,
+    header: bool = False,
+    encoding: str = "utf-8-sig",
+) -> Iterator[tuple[int, list[str]]]:
+    """Read columns of a table separated by tabs, without any quoting.
+
+    Args:
+        path: The file.
+        columns: Number of each column from 0, or its name in the header.
+        header: Whether the first line holds names; a column given by name means yes.
+        encoding: How the file is encoded.
+
+    Returns:
+        For each row the number of its line, from 1, and its cells; a blank line has empty ones.
+
+    Raises:
+        DataError: The file or a row is wrong; for rows this is raised on the way.
+    """
     rows = [line.split("\t") for line in read_lines(path, encoding=encoding)]
     if not rows:
         raise DataError("file must hold at least one row; got 0. Check the path.", where=str(path))
-    named = isinstance(source_column, str) or isinstance(target_column, str)
-    source = _column(source_column, rows[0], where=f"{path}:1")
-    target = _column(target_column, rows[0], where=f"{path}:1")
-    if source == target:
+    places = [_column(column, rows[0], where=f"{path}:1") for column in columns]
+    if len(set(places)) < len(places):
         raise DataError(
-            f"target_column must differ from source_column; got {target_column!r} for both. "
-            "Name two columns.",
+            f"columns must differ; got {' and '.join(map(repr, columns))}. Name different ones.",
             where=str(path),
         )
-    first = 1 if header or named else 0
-    cells = _cells(rows, (source, target), first=first, path=str(path))
-    return _keep(cells, str(path), max_characters)
+    named = any(isinstance(column, str) for column in columns)
+    return _cells(rows, places, first=1 if header or named else 0, path=str(path))
 
 
 def overlap(train: Pairs, other: Pairs) -> Overlap:
@@ -243,25 +259,6 @@ def overlap(train: Pairs, other: Pairs) -> Overlap:
 def _normal(pairs: Pairs) -> Iterator[tuple[str, str]]:
     for source, target in zip(pairs.sources, pairs.targets, strict=True):
         yield normalise(source).text, normalise(target).text
-
-
-def _bytes(path: Path, largest: int) -> bytes:
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe would wait, a device would never end
-            kind = _KINDS.get(stat.S_IFMT(status.st_mode), "something else")
-            raise DataError(f"must be a file; it is {kind}. Name a file.", where=str(path))
-        if status.st_size > largest:
-            raise DataError(
-                f"file must have at most {largest} bytes; got {status.st_size}. Split it.",
-                where=str(path),
-            )
-        return path.read_bytes()
-    except (OSError, ValueError) as error:
-        if isinstance(error, DataError):
-            raise
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DataError(f"cannot be read: {reason}. Check the path.", where=str(path)) from error
 
 
 def _decode(data: bytes, encoding: str, *, where: str) -> str:
@@ -315,13 +312,12 @@ def _column(column: int | str, first_row: Sequence[str], *, where: str) -> int:
 
 
 def _cells(
-    rows: Sequence[Sequence[str]], columns: tuple[int, int], *, first: int, path: str
-) -> Iterator[tuple[int, str, str]]:
-    source, target = columns
+    rows: Sequence[Sequence[str]], places: Sequence[int], *, first: int, path: str
+) -> Iterator[tuple[int, list[str]]]:
     width = len(rows[0])
     for number, row in enumerate(rows[first:], start=first + 1):
         if len(row) == 1 and is_blank(row[0]):
-            yield number, "", ""
+            yield number, [""] * len(places)
         elif len(row) != width:
             raise DataError(
                 f"row must have {width} columns as the first line has; got {len(row)}. "
@@ -329,7 +325,7 @@ def _cells(
                 where=f"{path}:{number}",
             )
         else:
-            yield number, row[source], row[target]
+            yield number, [row[place] for place in places]
 
 
 def _keep(rows: Iterable[tuple[int, str, str]], file: str, max_characters: int) -> Pairs:
