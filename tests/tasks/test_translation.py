@@ -17,8 +17,9 @@ from regard.errors import FileFormatError, UserError
 from regard.models.settings import Seq2SeqSettings, build_seq2seq
 from regard.pictures.records import Record
 from regard.tasks import load
+from regard.tasks.settings import DecodingSettings
 from regard.tasks.translation import Translation, Translator
-from regard.tasks.translation_settings import DecodingSettings, ModelSettings
+from regard.tasks.translation_settings import ModelSettings
 
 
 @pytest.fixture(scope="module")

@@ -13,14 +13,10 @@ from regard.errors import ConfigError, UserError
 from regard.models.decoding import Search, generators
 from regard.models.rescoring import Seq2SeqPair
 from regard.tasks import load
+from regard.tasks.searching import Draw, sampling_settings, search_settings
+from regard.tasks.settings import DecodingSettings
 from regard.tasks.translation import Translator
-from regard.tasks.translation_search import (
-    Draw,
-    hypotheses,
-    sampling_settings,
-    search_settings,
-)
-from regard.tasks.translation_settings import DecodingSettings
+from regard.tasks.translation_search import hypotheses
 from regard.tasks.translation_training import evaluate_translation, train_translation
 from regard.training import RunOptions
 

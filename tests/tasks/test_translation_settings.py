@@ -6,7 +6,8 @@ import pytest
 
 from regard.config import checked
 from regard.errors import ConfigError
-from regard.tasks.translation_settings import DecodingSettings, TranslationSettings
+from regard.tasks.settings import DecodingSettings
+from regard.tasks.translation_settings import TranslationSettings
 
 DATA = {"train": "train.tsv", "dev": "dev.tsv"}
 

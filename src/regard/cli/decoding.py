@@ -81,7 +81,7 @@ def changed(translator: Translator, decoding: Mapping[str, Any]) -> Translator:
         UserError: A value is out of range, or an option counts for nothing.
     """
     from regard.config import checked
-    from regard.tasks.translation_settings import DecodingSettings
+    from regard.tasks.settings import DecodingSettings
 
     changes = {name: value for name, value in decoding.items() if name != "seed"}
     table = {**translator.settings.decoding.model_dump(), **changes}

@@ -21,14 +21,10 @@ from regard.models.decoding import Hypothesis, Search, generators
 from regard.models.rescoring import AnySeq2Seq, build_model
 from regard.pictures.records import Map, Record, Text, Token
 from regard.tasks.base import CONFIG, Opened
-from regard.tasks.translation_search import (
-    Draw,
-    aligned,
-    hypotheses,
-    sampling_settings,
-    search_settings,
-)
-from regard.tasks.translation_settings import DecodingSettings, ModelSettings
+from regard.tasks.searching import Draw, sampling_settings, search_settings
+from regard.tasks.settings import DecodingSettings
+from regard.tasks.translation_search import aligned, hypotheses
+from regard.tasks.translation_settings import ModelSettings
 from regard.training.checkpoint import MODEL, load_model
 
 SOURCE_TOKENS, TARGET_TOKENS = "tokenizer.source.json", "tokenizer.target.json"

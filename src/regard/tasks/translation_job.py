@@ -19,13 +19,9 @@ from regard.models.rescoring import AnySeq2Seq, Seq2SeqPair, sequence_loss
 from regard.models.settings import Seq2SeqSettings
 from regard.tasks.base import CONFIG
 from regard.tasks.metrics import text_scores
+from regard.tasks.settings import DecodingSettings
 from regard.tasks.translation import SOURCE_TOKENS, TARGET_TOKENS, Translator
-from regard.tasks.translation_settings import (
-    DataSettings,
-    DecodingSettings,
-    ModelSettings,
-    TranslationSettings,
-)
+from regard.tasks.translation_settings import DataSettings, ModelSettings, TranslationSettings
 from regard.training.job import Loss
 
 _AT_ONCE = 64  # sentences of the development set

@@ -19,9 +19,10 @@ from regard.models.rescoring import build_model
 from regard.saving import read_json, write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.metrics import Scored, require_sacrebleu, text_scores
+from regard.tasks.settings import TokenSettings
 from regard.tasks.translation import Translator, load_translator
 from regard.tasks.translation_job import TranslationJob, encode_pairs, model_settings, read_pairs
-from regard.tasks.translation_settings import DataSettings, TokenSettings, TranslationSettings
+from regard.tasks.translation_settings import DataSettings, TranslationSettings
 from regard.training.loop import RUN, Outcome, RunOptions, train
 
 
