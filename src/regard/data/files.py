@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from pathlib import Path, PureWindowsPath
@@ -113,3 +114,25 @@ def _leaves(name: str) -> bool:
     windows = PureWindowsPath(name)
     rooted = name.startswith(("/", "\\", "~")) or bool(windows.drive or windows.root)
     return not name.strip() or "\0" in name or "://" in name or rooted or ".." in windows.parts
+
+
+def file_sha256(path: Path, *, where: str) -> str:
+    """Hash the bytes of a file.
+
+    Args:
+        path: The file.
+        where: The place that names it, for errors.
+
+    Returns:
+        The SHA-256, in hexadecimal.
+
+    Raises:
+        DataError: It cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise DataError(
+            f"{path} cannot be read: {error.strerror or error}. Check its rights.", where=where
+        ) from error
