@@ -77,10 +77,10 @@ def set_at(*path):
 
 
 WRONG = {
-    "unknown version": (set_at("schema_version", 2), "schema_version must be 1; got 2"),
-    "version as text": (set_at("schema_version", "1"), "schema_version must be 1; got '1'"),
-    "version as truth": (set_at("schema_version", True), "schema_version must be 1; got True"),
-    "no version": (lambda d: d.pop("schema_version"), "schema_version must be 1; got None"),
+    "unknown version": (set_at("schema_version", 3), "schema_version must be 1 or 2; got 3"),
+    "version as text": (set_at("schema_version", "1"), "schema_version must be 1 or 2; got '1'"),
+    "version as truth": (set_at("schema_version", True), "schema_version must be 1 or 2; got True"),
+    "no version": (lambda d: d.pop("schema_version"), "schema_version must be 1 or 2; got None"),
     "missing key": (lambda d: d.pop("maps"), "record must have the key 'maps'"),
     "extra key": (set_at("detials", {}), "did you mean 'details'?"),
     "task": (set_at("task", 3), "task must be str; got 3"),

@@ -10,5 +10,5 @@ def test_every_public_name_is_there():
 
 
 def test_an_unknown_name_is_refused():
-    with pytest.raises(AttributeError, match="no attribute 'render_png'"):
-        pictures.render_png  # noqa: B018
+    with pytest.raises(AttributeError, match="no attribute 'render_pdf'"):
+        pictures.render_pdf  # noqa: B018

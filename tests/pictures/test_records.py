@@ -112,9 +112,9 @@ def test_the_ending_chooses_the_format(chase, tmp_path, ending, opening):
         chase.save(path, overwrite=False)
 
 
-@pytest.mark.parametrize("name", ["record.png", "record", "record.json.gz"])
+@pytest.mark.parametrize("name", ["record.gif", "record", "record.json.gz"])
 def test_an_unknown_ending_names_the_known_ones(chase, tmp_path, name):
-    with pytest.raises(UserError, match=rf"must end in \.json, \.svg, \.html; got '{name}'"):
+    with pytest.raises(UserError, match=rf"must end in \.json, \.svg, \.html, \.png; got '{name}'"):
         chase.save(tmp_path / name)
 
 

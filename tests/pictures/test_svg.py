@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.errors import UserError
-from regard.pictures import Map, Record, svg
+from regard.pictures import Map, Record, drawing, svg
 from regard.pictures.lettering import visible
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -19,7 +19,7 @@ def parsed(record, **options):
 
 
 def labels(root):
-    return [element for element in root.iter(f"{SPACE}text") if element.get("fill") == svg._TEXT]
+    return [element for element in root.iter(f"{SPACE}text") if element.get("fill") == drawing.TEXT]
 
 
 def test_a_picture_says_what_it_shows(chase):
@@ -41,7 +41,7 @@ def test_a_picture_says_what_it_shows(chase):
 
 def test_the_legend_has_numbers(record_of):
     root = parsed(record_of(["a"] * 50, ["b"]))
-    numbers = [e.text for e in root.iter(f"{SPACE}text") if e.get("fill") == svg._QUIET]
+    numbers = [e.text for e in root.iter(f"{SPACE}text") if e.get("fill") == drawing.QUIET]
     assert numbers[0] == "0"
     assert 0.02 <= float(numbers[1]) <= 0.1
 
@@ -80,7 +80,7 @@ def test_everything_is_inside_the_picture(record_of, sizes):
             assert float(rect.get("y")) + float(rect.get("height")) <= height
     for label in labels(root):
         size = float(root.get("font-size"))
-        length = svg._width(label.text, size)
+        length = drawing.width_of(label.text, size)
         if turn := label.get("transform"):
             x, y = map(float, re.match(r"translate\((\S+) (\S+)\)", turn).groups())
             assert x + length * 0.71 <= width
@@ -93,7 +93,7 @@ def test_level_heads_do_not_touch(chase):
     heads = [e for e in labels(parsed(chase)) if e.get("text-anchor") == "middle"]
     assert len(heads) == 3
     gap = float(heads[1].get("x")) - float(heads[0].get("x"))
-    assert gap > svg._width("chases", 14)
+    assert gap > drawing.width_of("chases", 14)
 
 
 def test_columns_run_from_the_right_where_the_text_does(record_of):

@@ -1,7 +1,8 @@
 """What a model looked at, as plain data (`Record`), and how it is drawn.
 
-A record is drawn in a terminal, as an SVG file, as one HTML page and in a notebook. This
-package loads no torch, and a renderer loads when it is first called.
+A record is drawn in a terminal, as an SVG or PNG file, as one HTML page and in a notebook: as a
+matrix where a text was read, and as a strip of pictures where a picture was. This package loads
+no torch, and a renderer loads when it is first called.
 
 Example:
     >>> import numpy as np
@@ -18,21 +19,27 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from regard.pictures.picture import Picture
 from regard.pictures.records import Map, Record, Text, Token
 
 if TYPE_CHECKING:
     from regard.pictures.html import render as render_html
+    from regard.pictures.png import render as render_png
+    from regard.pictures.strip import render as render_strip
     from regard.pictures.svg import render as render_svg
     from regard.pictures.terminal import detect_colour
     from regard.pictures.terminal import render as render_terminal
 
 __all__ = [
     "Map",
+    "Picture",
     "Record",
     "Text",
     "Token",
     "detect_colour",
     "render_html",
+    "render_png",
+    "render_strip",
     "render_svg",
     "render_terminal",
 ]
@@ -40,6 +47,8 @@ __all__ = [
 _NAMES = {
     "detect_colour": ("regard.pictures.terminal", "detect_colour"),
     "render_html": ("regard.pictures.html", "render"),
+    "render_png": ("regard.pictures.png", "render"),
+    "render_strip": ("regard.pictures.strip", "render"),
     "render_svg": ("regard.pictures.svg", "render"),
     "render_terminal": ("regard.pictures.terminal", "render"),
 }

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from regard.errors import FileFormatError, UserError, did_you_mean
+from regard.pictures.picture import LARGEST_COPY, Picture
 from regard.pictures.records import Detail, Map, Record, Text, Token
 
 if TYPE_CHECKING:
@@ -19,6 +22,17 @@ T = TypeVar("T")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _RECORD_KEYS = ("schema_version", "task", "read", "written", "maps", "details")
 _TEXT_KEYS = ("type", "text", "language", "tokens")
+_PICTURE_KEYS = (
+    "type",
+    "name",
+    "width",
+    "height",
+    "rows",
+    "columns",
+    "sentinel",
+    "media_type",
+    "data",
+)
 _MAP_KEYS = ("name", "weights")
 
 
@@ -31,10 +45,13 @@ def encode(record: Record) -> str:
     Returns:
         One line of valid JSON, with a line end.
     """
+    read = record.read
     data = {
-        "schema_version": Record.SCHEMA_VERSION,
+        "schema_version": 2
+        if isinstance(read, Picture)
+        else 1,  # as old as can be: older readers read it
         "task": record.task,
-        "read": _encode_text(record.read),
+        "read": _encode_picture(read) if isinstance(read, Picture) else _encode_text(read),
         "written": _encode_text(record.written),
         "maps": [{"name": m.name, "weights": round_weights(m.weights)} for m in record.maps],
         "details": dict(record.details),
@@ -65,6 +82,20 @@ def _encode_text(text: Text) -> dict[str, object]:
     }
 
 
+def _encode_picture(picture: Picture) -> dict[str, object]:
+    return {
+        "type": "picture",
+        "name": picture.name,
+        "width": picture.width,
+        "height": picture.height,
+        "rows": picture.rows,
+        "columns": picture.columns,
+        "sentinel": picture.sentinel,
+        "media_type": picture.media_type,
+        "data": base64.b64encode(picture.data).decode("ascii"),
+    }
+
+
 def decode(text: str) -> Record:
     """Read a record from JSON; `Record.from_json` says what is refused.
 
@@ -81,11 +112,12 @@ def decode(text: str) -> Record:
     if not isinstance(data, dict):
         raise _wrong("record", "be an object", data)
     version = data.get("schema_version")
-    if type(version) is not int or version != Record.SCHEMA_VERSION:
-        raise _wrong("schema_version", f"be {Record.SCHEMA_VERSION}", version)
+    if type(version) is not int or version not in (1, Record.SCHEMA_VERSION):
+        raise _wrong("schema_version", f"be 1 or {Record.SCHEMA_VERSION}", version)
     record = _object(data, "record", _RECORD_KEYS)
-    read, written = _text(record["read"], "read"), _text(record["written"], "written")
-    shape = (len(written.tokens), len(read.tokens))
+    read, written = _read(record["read"], version), _text(record["written"], "written")
+    columns = read.cells if isinstance(read, Picture) else len(read.tokens)
+    shape = (len(written.tokens), columns)
     entries = _list(record["maps"], "maps")
     try:
         maps = tuple(_map(entry, f"maps[{i}]", shape) for i, entry in enumerate(entries))
@@ -164,6 +196,36 @@ def _value(value: object, name: str, kind: type[T]) -> T:
     if type(value) is not kind:  # bool is no int here
         raise _wrong(name, f"be {kind.__name__}", value)
     return value
+
+
+def _read(value: object, version: int) -> Text | Picture:
+    is_picture = isinstance(value, dict) and value.get("type") == "picture"
+    return _picture(value, "read") if is_picture and version > 1 else _text(value, "read")
+
+
+def _picture(value: object, name: str) -> Picture:
+    data = _object(value, name, _PICTURE_KEYS)
+    width, height, rows, columns = (
+        _value(data[key], f"{name}.{key}", int) for key in ("width", "height", "rows", "columns")
+    )
+    copy = _bytes(data["data"], f"{name}.data")
+    media_type = _value(data["media_type"], f"{name}.media_type", str)
+    title = _value(data["name"], f"{name}.name", str)
+    sentinel = _value(data["sentinel"], f"{name}.sentinel", bool)
+    try:
+        return Picture(width, height, rows, columns, copy, media_type, title, sentinel)
+    except UserError as error:
+        raise FileFormatError(f"{name}.{error.message}") from error
+
+
+def _bytes(value: object, name: str) -> bytes:
+    text = _value(value, name, str)
+    if len(text) > (LARGEST_COPY + 2) // 3 * 4:
+        raise _wrong(name, f"be at most {LARGEST_COPY} bytes in base64", len(text))
+    try:
+        return base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        raise _wrong(name, "be base64", text) from None
 
 
 def _text(value: object, name: str) -> Text:

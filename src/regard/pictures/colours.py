@@ -209,5 +209,29 @@ def paint(text: str, value: float, *, depth: Depth, theme: Theme) -> str:
     return f"\x1b[38;2;{_triple(ink(colour))};48;2;{_triple(colour)}m{text}\x1b[0m"
 
 
+def paint_pair(halves: tuple[float, float | None], columns: int, depth: Depth, theme: Theme) -> str:
+    """Draw two weights one above the other in one line of a terminal that has colours.
+
+    Args:
+        halves: The upper and the lower weight as parts of the strongest; the lower may lack.
+        columns: How wide they are drawn.
+        depth: How many colours the terminal has: "truecolor" or "256".
+        theme: The background that the colours stand on.
+
+    Returns:
+        Half blocks between escape sequences.
+    """
+    upper, lower = (None if half is None else _code(half, depth, theme) for half in halves)
+    behind = "" if lower is None else f";48;{lower}"
+    return f"\x1b[38;{upper}{behind}m{'▀' * columns}\x1b[0m"
+
+
+def _code(value: float, depth: Depth, theme: Theme) -> str:
+    if depth == "truecolor":
+        return f"2;{_triple(shade(value, theme))}"
+    stops = STOPS_256[theme]
+    return f"5;{stops[round(min(max(value, 0.0), 1.0) * (len(stops) - 1))]}"
+
+
 def _triple(colour: Rgb) -> str:
     return ";".join(map(str, colour))

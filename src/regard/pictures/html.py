@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from functools import cache
 from html import escape
@@ -13,7 +14,10 @@ from typing import TYPE_CHECKING
 
 from regard.pictures.codec import round_weights
 from regard.pictures.colours import STOPS
+from regard.pictures.gaze import gazes
 from regard.pictures.lettering import is_right_to_left, visible
+from regard.pictures.picture import Picture
+from regard.pictures.strip import DIM, HAZE, LIT
 
 if TYPE_CHECKING:
     from regard.pictures.records import Record, Text
@@ -24,8 +28,9 @@ _DIGITS = 4  # what a person compares on a screen; it halves the size of a long 
 def render(record: Record) -> str:
     """Draw a record as one interactive HTML page.
 
-    Pointing at a word shows what it looked at, or what looked at it. The page carries its data,
-    style and script; a content security policy lets nothing else in. Texts are put in as text.
+    Pointing at a word shows what it looked at, or what looked at it: in a matrix, or in the
+    picture that was read. The page carries its data, style and script; a content security policy
+    lets nothing else in. Texts are put in as text.
 
     Args:
         record: The record.
@@ -33,7 +38,7 @@ def render(record: Record) -> str:
     Returns:
         A complete HTML document.
     """
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script, body = _parts("picture" if isinstance(record.read, Picture) else "matrix")
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -48,7 +53,19 @@ def render(record: Record) -> str:
         f"<style>{style}</style>\n</head>\n"
     )
     data = f'<script type="application/json" id="data">{_data(record)}</script>\n'
-    return f"{head}{_asset('page.html')}{data}<script>{script}</script>\n</body>\n</html>\n"
+    return f"{head}{body}{data}<script>{script}</script>\n</body>\n</html>\n"
+
+
+@cache
+def _parts(kind: str) -> tuple[str, str, str]:
+    """Put the page together: what all pages share, and the view of this kind."""
+    style = _asset("page.css") + (_asset("picture.css") if kind == "picture" else "")
+    script = _asset("page.js").replace("  /* view */\n", _asset(f"{kind}.js"))
+    body = _asset("page.html")
+    _, *pieces = re.split(r"<!-- (\w+) -->\n", _asset(f"{kind}.html"))
+    for name, piece in zip(pieces[::2], pieces[1::2], strict=True):
+        body = body.replace(f"<!-- {name} -->\n", piece)
+    return style, script, body
 
 
 def frame(record: Record, *, height: int = 640) -> str:
@@ -68,7 +85,9 @@ def frame(record: Record, *, height: int = 640) -> str:
 
 
 def _title(record: Record) -> str:
-    return f"{visible(record.task)}: {visible(record.read.text)} → {visible(record.written.text)}"
+    read = record.read
+    name = (read.name or "a picture") if isinstance(read, Picture) else read.text
+    return f"{visible(record.task)}: {visible(name)} → {visible(record.written.text)}"
 
 
 @cache
@@ -87,14 +106,30 @@ def _data(record: Record) -> str:
     views = [_view(words), _view(record)] if merged else [_view(record)]
     details = {visible(key): _shown(value) for key, value in record.details.items()}
     data = {"task": visible(record.task), "details": details, "ramps": STOPS, "views": views}
+    if isinstance(record.read, Picture):
+        data["picture"] = _picture(record.read)
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
 
 
+def _picture(picture: Picture) -> dict[str, object]:
+    copy = base64.b64encode(picture.data).decode("ascii")
+    return {
+        "name": picture.name and visible(picture.name),
+        "width": picture.width,
+        "height": picture.height,
+        "rows": picture.rows,
+        "columns": picture.columns,
+        "sentinel": picture.sentinel,
+        "source": f"data:{picture.media_type};base64,{copy}",
+        "veil": {"dim": DIM, "lit": LIT, "haze": HAZE},
+    }
+
+
 def _sizes(record: Record) -> tuple[int, int]:
-    return len(record.read.tokens), len(record.written.tokens)
+    return record.columns, len(record.written.tokens)
 
 
 def _shown(value: object) -> str:
@@ -102,8 +137,20 @@ def _shown(value: object) -> str:
 
 
 def _view(record: Record) -> dict[str, object]:
+    read = record.read
+    view = _both(record)
+    if isinstance(read, Picture):
+        names = [None, *(m.name for m in record.maps)]
+        keys = ["mean", *map(str, range(len(record.maps)))]
+        said = (gazes(record, name).verdict for name in names)
+        view["verdicts"] = dict(zip(keys, said, strict=True))
+    return view
+
+
+def _both(record: Record) -> dict[str, object]:
+    read = record.read
     return {
-        "read": _side(record.read),
+        "read": _cells(read) if isinstance(read, Picture) else _side(read),
         "written": _side(record.written),
         "maps": [
             {"name": visible(m.name), "weights": round_weights(m.weights, _DIGITS)}
@@ -118,6 +165,12 @@ def _side(text: Text) -> dict[str, object]:
         "direction": "rtl" if is_right_to_left(text.text) else "ltr",
         "tokens": list(_tokens(text)),
     }
+
+
+def _cells(picture: Picture) -> dict[str, object]:
+    named = ((picture.cell(i), picture.place(i)) for i in range(picture.cells))
+    tokens = [{"text": cell, "place": place if place != cell else ""} for cell, place in named]
+    return {"language": None, "direction": "ltr", "tokens": tokens}
 
 
 def _tokens(text: Text) -> Iterator[dict[str, object]]:

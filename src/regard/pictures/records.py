@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 import numpy as np
 
 from regard.errors import FileFormatError, ShapeError, UserError, did_you_mean
+from regard.pictures.picture import Picture
 from regard.saving import write_file
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 Detail: TypeAlias = str | int | float | None
 
-_ENDINGS = (".json", ".svg", ".html")
+_ENDINGS = (".json", ".svg", ".html", ".png")
 
 
 class Token(NamedTuple):
@@ -118,13 +119,13 @@ class Record:
 
     Args:
         task: What the model did, such as "translation".
-        read: The text that was read: the columns of the weights.
+        read: What was read, whose tokens or cells are the columns of the weights.
         written: The text that was written: the rows of the weights.
         maps: At least one map; their names differ.
         details: Anything else worth keeping, such as a score or a model's name.
 
     Raises:
-        ShapeError: A map does not fit the tokens.
+        ShapeError: A map does not fit the tokens and cells.
         UserError: There is no map, two maps share a name, or a detail is not plain data.
 
     Example:
@@ -135,10 +136,10 @@ class Record:
         [[(1, 0.75)]]
     """
 
-    SCHEMA_VERSION: ClassVar[int] = 1
+    SCHEMA_VERSION: ClassVar[int] = 2
 
     task: str
-    read: Text
+    read: Text | Picture
     written: Text
     maps: tuple[Map, ...]
     details: Mapping[str, Detail] = field(default_factory=dict)
@@ -146,9 +147,26 @@ class Record:
     def __post_init__(self) -> None:
         object.__setattr__(self, "maps", tuple(self.maps))
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
-        _check_maps(self.maps, (len(self.written.tokens), len(self.read.tokens)))
+        _check_maps(self.maps, (len(self.written.tokens), self.columns))
         for name, value in self.details.items():
             _check_detail(name, value)
+
+    @property
+    def columns(self) -> int:
+        """The number of tokens or cells that were read."""
+        return self.read.cells if isinstance(self.read, Picture) else len(self.read.tokens)
+
+    def read_text(self) -> Text:
+        """Return the text that was read, for what makes sense of texts only.
+
+        Raises:
+            UserError: A picture was read.
+        """
+        if isinstance(self.read, Picture):
+            raise UserError(
+                "read must be a text here; got a picture. Use the strip of pictures instead."
+            )
+        return self.read
 
     def weights(self, name: str | None = None) -> NDArray[np.float32]:
         """Return one map's weights, or the mean over all maps.
@@ -179,7 +197,7 @@ class Record:
         """List what each written token looked at most.
 
         Args:
-            count: How many read tokens to list; those of weight 0 are left out.
+            count: How many read tokens or cells to list; those of weight 0 are left out.
             name: The map; the mean when it is not given.
 
         Returns:
@@ -200,7 +218,8 @@ class Record:
 
         Weights are summed over the pieces of a word that was read, and averaged over the
         pieces of a word that was written, so that rows that sum to one still do. Chinese,
-        Japanese and Thai segments, punctuation and marks stay as they are.
+        Japanese and Thai segments, punctuation and marks stay as they are, and so do the cells
+        of a picture.
 
         Returns:
             A new record; merging it again changes nothing.
@@ -236,7 +255,9 @@ class Record:
         return decode(text)
 
     def save(self, path: str | Path, *, overwrite: bool = True) -> None:
-        """Write the record as data (.json) or as a picture (.svg, .html).
+        """Write the record as data (.json) or as a picture (.svg, .html, .png).
+
+        A PNG needs the extra `png`; a warning names the letters that no font of the system has.
 
         Args:
             path: The file; its ending chooses the format.
@@ -244,6 +265,7 @@ class Record:
 
         Raises:
             UserError: The ending is unknown, or the file exists and may not be replaced.
+            MissingExtraError: The extra `png` is not installed.
             EnvironmentFault: The disk is full, or the folder cannot be written to.
         """
         path = Path(path)
@@ -254,9 +276,13 @@ class Record:
             )
         write_file(path, self._drawn(ending), overwrite=overwrite)
 
-    def _drawn(self, ending: str) -> str:
+    def _drawn(self, ending: str) -> str | bytes:
         if ending == ".json":
             return self.to_json()
+        if ending == ".png":
+            from regard.pictures import png  # noqa: PLC0415
+
+            return png.render(self)
         from regard.pictures import html, svg  # noqa: PLC0415
 
         return svg.render(self) if ending == ".svg" else html.render(self)

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import math
-import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from typing import TYPE_CHECKING
 
 from regard.pictures.colours import ink, scale_top, shade, to_hex
+from regard.pictures.drawing import (
+    FONTS,
+    PAPER,
+    QUIET,
+    escaped,
+    label,
+    text_element,
+    width_of,
+)
 from regard.pictures.lettering import is_right_to_left, visible
+from regard.pictures.picture import Picture
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,13 +28,6 @@ if TYPE_CHECKING:
 
     from regard.pictures.records import Record
 
-_FONTS = (
-    "system-ui, -apple-system, 'Segoe UI', 'Noto Sans', 'Helvetica Neue', Arial, "
-    "'PingFang SC', 'Hiragino Sans', 'Microsoft YaHei', 'Noto Sans CJK SC', "
-    "'Noto Sans Arabic', 'Noto Sans Hebrew', sans-serif"
-)
-_TEXT, _QUIET, _PAPER = "#1f2933", "#5b6773", "#ffffff"
-_LONGEST_LABEL = 24
 _MARGIN = 28.0
 _GAP = 12.0  # between labels and cells
 _FOOT = 64.0  # below the cells: room for the legend
@@ -51,12 +52,12 @@ class _Plan:
 
     @cached_property
     def left(self) -> float:
-        widest = max((_width(row, self.font) for row in self.rows), default=0.0)
+        widest = max((width_of(row, self.font) for row in self.rows), default=0.0)
         return _MARGIN + widest + _GAP
 
     @cached_property
     def head(self) -> float:
-        widest = max((_width(column, self.font) for column in self.columns), default=0.0)
+        widest = max((width_of(column, self.font) for column in self.columns), default=0.0)
         height = (widest + self.font) * _SLANT if self.slanted else self.font * 1.3
         return _MARGIN + height + _GAP
 
@@ -66,7 +67,7 @@ class _Plan:
         if self.slanted:
             count = len(self.columns)
             ends = (
-                (self.place(j) + 0.5 - count) * self.cell + _width(text, self.font) * _SLANT
+                (self.place(j) + 0.5 - count) * self.cell + width_of(text, self.font) * _SLANT
                 for j, text in enumerate(self.columns)
             )
             overhang = max(0.0, *ends, 0.0) + self.font
@@ -92,7 +93,7 @@ class _Plan:
 
 
 def render(record: Record, *, name: str | None = None) -> str:
-    """Draw a record as an alignment matrix in SVG.
+    """Draw a record in SVG: an alignment matrix, or the strip of a picture that was read.
 
     Columns are what was read, rows are what was written; the columns run from the right where
     the text does. Labels are text, so they can be searched and copied.
@@ -107,12 +108,16 @@ def render(record: Record, *, name: str | None = None) -> str:
     Raises:
         UserError: No map has this name.
     """
+    if isinstance(record.read, Picture):
+        from regard.pictures import strip  # noqa: PLC0415
+
+        return strip.render(record, name=name)
     plan = _plan(record, record.weights(name))
     parts = [
         _opening(plan),
-        f"<title>{_words(_title(record, name))}</title>",
-        f"<desc>{_words(_description(record, plan))}</desc>",
-        f'<rect width="100%" height="100%" fill="{_PAPER}"/>',
+        f"<title>{escaped(_title(record, name))}</title>",
+        f"<desc>{escaped(_description(record, plan))}</desc>",
+        f'<rect width="100%" height="100%" fill="{PAPER}"/>',
         *_grid(plan),
         *(_cells(plan) if plan.weights.size <= _TITLED else _shade_paths(plan)),
         *_row_labels(plan),
@@ -124,12 +129,13 @@ def render(record: Record, *, name: str | None = None) -> str:
 
 
 def _plan(record: Record, weights: NDArray[np.float32]) -> _Plan:
-    rows = [_label(token.text) for token in record.written.tokens]
-    columns = [_label(token.text) for token in record.read.tokens]
+    rows = [label(token.text) for token in record.written.tokens]
+    read = record.read_text()
+    columns = [label(token.text) for token in read.tokens]
     longest = max(len(rows), len(columns), 1)
     cell = min(max(720 / longest, 8.0), 44.0)
     font = min(14.0, cell * 0.8)
-    widest = max((_width(column, font) for column in columns), default=0.0)
+    widest = max((width_of(column, font) for column in columns), default=0.0)
     if longest <= 12 and widest + 14 <= 84:
         cell = max(cell, widest + 14)  # a little more room lets the heads stay level
     return _Plan(
@@ -140,46 +146,12 @@ def _plan(record: Record, weights: NDArray[np.float32]) -> _Plan:
         cell=round(cell, 1),
         font=round(font, 1),
         slanted=widest + 6 > cell,
-        reverse=is_right_to_left(record.read.text),
+        reverse=is_right_to_left(read.text),
     )
 
 
-def _label(text: str) -> str:
-    shown = visible(text)
-    kept = ""
-    for character in shown:
-        if _width(kept + character, 1.0) > _LONGEST_LABEL * 0.62:
-            return kept + "…"
-        kept += character
-    return shown
-
-
-def _width(text: str, font: float) -> float:
-    """Estimate a text's width on the safe side: which font draws it is not known."""
-    return font * sum(_em(character) for character in text)
-
-
-def _em(character: str) -> float:
-    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
-        return 0.0
-    wide = unicodedata.east_asian_width(character)
-    if wide in "WF":
-        return 1.3 if 0x1F000 <= ord(character) < 0x20000 else 1.03
-    if wide == "A" and not character.isalpha():
-        return 1.0
-    if character in "mwMW@%&":
-        return 0.95
-    if character in "iljtf.,;:'!|()[] ":
-        return 0.4
-    return 0.75 if character.isupper() else 0.62
-
-
-def _words(text: str) -> str:
-    return escape(text, quote=True)
-
-
 def _title(record: Record, name: str | None) -> str:
-    read, written = (visible(text.text) for text in (record.read, record.written))
+    read, written = (visible(text.text) for text in (record.read_text(), record.written))
     which = f" ({visible(name)})" if name is not None else ""
     return f"{visible(record.task)}{which}: {read} → {written}"
 
@@ -200,7 +172,7 @@ def _opening(plan: _Plan) -> str:
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}" role="img" direction="ltr" '
-        f'font-family="{_FONTS}" font-size="{plan.font:g}">'
+        f'font-family="{FONTS}" font-size="{plan.font:g}">'
     )
 
 
@@ -227,7 +199,7 @@ def _square(plan: _Plan, corner: tuple[float, float], fill: str, title: str = ""
         f'<rect x="{corner[0] + gap:.5g}" y="{corner[1] + gap:.5g}" width="{size:.4g}" '
         f'height="{size:.4g}" rx="{plan.cell / 12:.2g}" fill="{fill}"'
     )
-    return f"{shape}><title>{_words(title)}</title></rect>" if title else f"{shape}/>"
+    return f"{shape}><title>{escaped(title)}</title></rect>" if title else f"{shape}/>"
 
 
 def _visible_cells(plan: _Plan) -> Iterator[tuple[int, int, float]]:
@@ -264,28 +236,20 @@ def _shade_paths(plan: _Plan) -> Iterator[str]:
 
 def _row_labels(plan: _Plan) -> Iterator[str]:
     x = plan.left - _GAP
-    for row, label in enumerate(plan.rows):
+    for row, text in enumerate(plan.rows):
         y = plan.head + (row + 0.5) * plan.cell + plan.font * 0.36
-        yield _text(label, f'x="{x:.5g}" y="{y:.6g}"', anchor="end")
+        yield text_element(text, f'x="{x:.5g}" y="{y:.6g}"', anchor="end")
 
 
 def _column_labels(plan: _Plan) -> Iterator[str]:
-    for column, label in enumerate(plan.columns):
+    for column, text in enumerate(plan.columns):
         x, y = plan.corner(0, column)
         x, y = x + plan.cell / 2, y - _GAP
         if plan.slanted:
             turn = f'transform="translate({x + plan.font * 0.3:.6g} {y + 3:.5g}) rotate(-45)"'
-            yield _text(label, turn, anchor="start")
+            yield text_element(text, turn, anchor="start")
         else:
-            yield _text(label, f'x="{x:.5g}" y="{y:.5g}"', anchor="middle")
-
-
-def _text(label: str, place: str, *, anchor: str) -> str:
-    direction = ""
-    if is_right_to_left(label):  # its start is its right end
-        direction = ' direction="rtl"'
-        anchor = {"start": "end", "end": "start"}.get(anchor, anchor)
-    return f'<text {place} text-anchor="{anchor}"{direction} fill="{_TEXT}">{_words(label)}</text>'
+            yield text_element(text, f'x="{x:.5g}" y="{y:.5g}"', anchor="middle")
 
 
 def _legend(plan: _Plan) -> Iterator[str]:
@@ -299,6 +263,6 @@ def _legend(plan: _Plan) -> Iterator[str]:
         f'<rect x="{x:g}" y="{y:.6g}" width="{width:g}" height="{8 * unit:g}" '
         f'rx="{4 * unit:g}" fill="url(#scale)"/>'
     )
-    common = f'y="{y + 8 * unit:.6g}" font-size="{11 * unit:.4g}" fill="{_QUIET}"'
+    common = f'y="{y + 8 * unit:.6g}" font-size="{11 * unit:.4g}" fill="{QUIET}"'
     yield f'<text x="{x - 8 * unit:g}" {common} text-anchor="end">0</text>'
     yield f'<text x="{x + width + 8 * unit:g}" {common}>{plan.top:g}</text>'

@@ -1,4 +1,7 @@
-"""A heat map in a terminal, or in a pipe: rows are written tokens, columns are read ones."""
+"""A heat map in a terminal, or in a pipe: rows are written tokens, columns are read ones.
+
+What a caption looked at is drawn by `blocks`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
+from regard.pictures.blocks import Look, lines
 from regard.pictures.colours import Depth, Theme, paint, scale_top
 from regard.pictures.lettering import cells, fit, isolate, pad, visible
+from regard.pictures.picture import Picture
 
 if TYPE_CHECKING:
     import numpy as np
@@ -60,7 +65,7 @@ def render(
     numbers: bool = False,
     theme: Theme = "dark",
 ) -> str:
-    """Draw a record as a heat map for a terminal.
+    """Draw a record for a terminal: as a heat map, or as a block for each word of a caption.
 
     Columns that do not fit go into further blocks below. What each written token looked at most
     is also said in words, so that the picture does not rest on colour.
@@ -81,10 +86,14 @@ def render(
     """
     if width is None:
         width = shutil.get_terminal_size().columns
+    if isinstance(record.read, Picture):
+        look = Look(max(width, _NARROWEST), colour, theme, numbers)
+        heading = isolate(fit(_heading(record, name), look.width))
+        return "\n".join([heading, "", *lines(record, look, name)]) + "\n"
     sheet = _Sheet(
         weights=record.weights(name),
         rows=[visible(token.text) for token in record.written.tokens],
-        columns=[visible(token.text) for token in record.read.tokens],
+        columns=[visible(token.text) for token in record.read_text().tokens],
         best=record.strongest(_SOURCES, name=name),
         width=max(width, _NARROWEST),
         colour=colour,
@@ -92,8 +101,7 @@ def render(
         numbers=numbers,
     )
     heading = isolate(fit(_heading(record, name), sheet.width))
-    lines = [heading, "", *_body(sheet)]
-    return "\n".join(lines) + "\n"
+    return "\n".join([heading, "", *_body(sheet)]) + "\n"
 
 
 def detect_colour(stream: TextIO | None, environ: Mapping[str, str]) -> Depth:
@@ -137,7 +145,10 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 def _heading(record: Record, name: str | None) -> str:
     parts = [visible(record.task)]
-    languages = (record.read.language, record.written.language)
+    read = record.read
+    if isinstance(read, Picture):
+        parts.append(visible(read.name or "a picture"))
+    languages = (None if isinstance(read, Picture) else read.language, record.written.language)
     if languages[0] and languages[1]:
         parts.append(" -> ".join(visible(language) for language in languages if language))
     if len(record.maps) > 1:

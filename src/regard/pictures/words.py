@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regard.pictures.picture import Picture
 from regard.pictures.records import Map, Record, Text, Token
 
 if TYPE_CHECKING:
@@ -42,11 +43,12 @@ def merge_words(record: Record) -> Record:
     Returns:
         A record whose tokens are words.
     """
-    columns, rows = _groups(record.read), _groups(record.written)
+    rows, read = _groups(record.written), record.read
+    columns = list(range(record.columns)) if isinstance(read, Picture) else _groups(read)
     maps = tuple(Map(m.name, _merge(m.weights, rows, columns)) for m in record.maps)
     return dataclasses.replace(
         record,
-        read=_words(record.read, columns),
+        read=read if isinstance(read, Picture) else _words(read, columns),
         written=_words(record.written, rows),
         maps=maps,
     )
