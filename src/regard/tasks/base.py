@@ -16,7 +16,10 @@ from regard.saving import MANIFEST, read_json, verify_folder
 
 CONFIG = "config.json"
 BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
-TASKS = {"translation": "regard.tasks.translation_training"}
+TASKS = {
+    "translation": "regard.tasks.translation_training",
+    "captioning": "regard.tasks.captioning_training",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +181,7 @@ def load(name: str | Path, *, device: str = "auto") -> Any:
         device: "auto", "cpu", "cuda", "cuda:1" or "mps".
 
     Returns:
-        The task that the model serves: a `Translator`.
+        The task that the model serves: a `Translator` or a `Captioner`.
 
     Raises:
         UserError: There is no such model.

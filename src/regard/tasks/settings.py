@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from regard.config import Strict
-from regard.models.settings import Writes
+from regard.models.settings import DecoderSettings, Writes
 
 
 class TokenSettings(Strict):
@@ -69,3 +70,15 @@ def check_fit(model: Writes, decoding: DecodingSettings) -> None:
             "decoding.sample must be false for a pair of decoders, which rescore what a search "
             "has found; got true. Leave it out"
         )
+
+
+def map_names(part: DecoderSettings) -> list[str]:
+    """Name the maps of a model's decoder: after layers and heads, or after its score."""
+    if part.attention == "none":
+        return []
+    layered = part.kind in ("transformer", "convolution")
+    layers = [f"layer {layer}" for layer in range(1, part.layers + 1)] if layered else [""]
+    several = part.kind == "transformer" or part.num_heads > 1
+    heads = [f"head {head}" for head in range(1, part.num_heads + 1)] if several else [""]
+    names = [", ".join(filter(None, both)) for both in itertools.product(layers, heads)]
+    return [name or part.attention for name in names]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +21,7 @@ from regard.models.rescoring import AnySeq2Seq, build_model
 from regard.pictures.records import Map, Record, Text, Token
 from regard.tasks.base import CONFIG, Opened
 from regard.tasks.searching import Draw, sampling_settings, search_settings
-from regard.tasks.settings import DecodingSettings
+from regard.tasks.settings import DecodingSettings, map_names
 from regard.tasks.translation_search import aligned, hypotheses
 from regard.tasks.translation_settings import ModelSettings
 from regard.training.checkpoint import MODEL, load_model
@@ -301,22 +300,11 @@ class Translator:
         return Record("translation", read, written, maps, {"model": self.name, "score": score})
 
     def _maps(self, found: Hypothesis | None, keys: int) -> tuple[Map, ...]:
-        names = self._names()
+        names = map_names(self.settings.model.decoder)
         if found is None:
             return tuple(Map(name, np.zeros((0, keys), dtype=np.float32)) for name in names)
         weights = found.weights[:, :-1, :keys].float().numpy()  # without the end mark and padding
         return tuple(Map(name, matrix) for name, matrix in zip(names, weights, strict=True))
-
-    def _names(self) -> list[str]:
-        part = self.settings.model.decoder
-        if part.attention == "none":
-            return []
-        layered = part.kind in ("transformer", "convolution")
-        layers = [f"layer {layer}" for layer in range(1, part.layers + 1)] if layered else [""]
-        several = part.kind == "transformer" or part.num_heads > 1
-        heads = [f"head {head}" for head in range(1, part.num_heads + 1)] if several else [""]
-        names = [", ".join(filter(None, both)) for both in itertools.product(layers, heads)]
-        return [name or part.attention for name in names]
 
 
 def _checked_text(text: object) -> str:

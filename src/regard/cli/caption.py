@@ -1,0 +1,163 @@
+"""`regard caption`: pictures in, sentences out, and where the model looked for every word."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from regard.cli.common import (
+    check_output,
+    device_option,
+    force_option,
+    json_option,
+    load_torch,
+    set_threads,
+    threads_option,
+    write_json,
+    write_lines,
+)
+from regard.errors import UserError
+
+if TYPE_CHECKING:
+    from regard.tasks.captioning import Caption, Captioner
+
+_ENDINGS = (".svg", ".html", ".json", ".png")
+_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
+_AT_ONCE = 128  # pictures described before the first caption is written
+
+
+@click.command("caption")
+@click.argument("images", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--model", default="scenes", show_default=True, help="A bundled name, or a folder.")
+@click.option("--beam", type=click.IntRange(1, 1000), help="Hypotheses kept at each step.")
+@click.option("--nbest", type=click.IntRange(1, 1000), default=1, help="Captions of each picture.")
+@click.option("--batch-size", type=click.IntRange(1, 4096), default=32, show_default=True)
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    help="Save where the model looked: .svg, .html, .png or .json; numbered for several images.",
+)
+@click.option(
+    "--show/--plain",
+    default=None,
+    help="With or without the picture; by default with it for a single image.",
+)
+@force_option
+@json_option
+@device_option
+@threads_option
+def command(  # noqa: PLR0913 - one argument for each option
+    *,
+    images: tuple[Path, ...],
+    model: str,
+    beam: int | None,
+    nbest: int,
+    batch_size: int,
+    picture: Path | None,
+    show: bool | None,
+    force: bool,
+    as_json: bool,
+    device: str,
+    threads: int | None,
+) -> None:
+    """Describe IMAGES: files, or folders of them.
+
+    For a single image: the caption, and where the model looked for each of its words. For several:
+    the file, a tab, and its caption. With --nbest: score, tab, caption.
+    """
+    files = list(_files(images))
+    if picture is not None:
+        _check_picture(picture, len(files), force=force, inputs=files)
+    load_torch()
+    set_threads(threads)
+    captioner = _captioner(model, device)
+    shown = len(files) == 1 if show is None else show
+    number = 0
+    for start in range(0, len(files), _AT_ONCE):
+        part = files[start : start + _AT_ONCE]
+        results = captioner(list(part), beam=beam, nbest=nbest, batch_size=batch_size)
+        for file, result in zip(part, results, strict=True):
+            number += 1
+            if picture is not None:
+                result.save(_numbered(picture, number, len(files)), overwrite=force)
+            if as_json:
+                write_json(_as_table(file, result))
+            else:
+                write_lines(*_as_lines(file, result, nbest, show=shown, alone=len(files) == 1))
+
+
+def _captioner(model: str, device: str) -> Captioner:
+    from regard.tasks import load
+    from regard.tasks.captioning import Captioner
+
+    captioner = load(model, device=device)
+    if not isinstance(captioner, Captioner):
+        raise UserError("must be a model that describes pictures; choose another.", where=model)
+    return captioner
+
+
+def _files(images: tuple[Path, ...]) -> Iterator[Path]:
+    for path in images:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(one for one in path.rglob("*") if one.suffix.lower() in _PICTURES)
+        if not found:
+            raise UserError(
+                f"must hold pictures ({', '.join(_PICTURES)}); it holds none.", where=str(path)
+            )
+        yield from found
+
+
+def _check_picture(picture: Path, count: int, *, force: bool, inputs: list[Path]) -> None:
+    if picture.suffix.lower() not in _ENDINGS:
+        raise UserError(
+            f"must end in {', '.join(_ENDINGS)}; got {picture.name!r}.", where="--picture"
+        )
+    for number in range(1, count + 1):
+        check_output(_numbered(picture, number, count), force=force, inputs=inputs)
+
+
+def _numbered(picture: Path, number: int, count: int) -> Path:
+    return picture if count == 1 else picture.with_stem(f"{picture.stem}-{number}")
+
+
+def _as_table(file: Path, result: Caption) -> dict[str, Any]:
+    import json
+
+    return {
+        "image": str(file),
+        "caption": result.text,
+        "tokens": list(result.tokens),
+        "score": result.score,
+        "log_prob": result.log_prob,
+        "truncated": result.truncated,
+        "record": None if result.looked is None else json.loads(result.looked.to_json()),
+        "alternatives": [
+            {"caption": one.text, "tokens": list(one.tokens), "score": one.score}
+            for one in result.alternatives
+        ],
+    }
+
+
+def _as_lines(file: Path, result: Caption, nbest: int, *, show: bool, alone: bool) -> Iterator[str]:
+    name = "" if alone else f"{file}\t"
+    if nbest > 1:
+        for one in (result, *result.alternatives):
+            yield f"{name}{one.score:.4f}\t{one.text}"
+    else:
+        yield f"{name}{result.text}"
+    if not show or result.looked is None or not result.tokens:
+        return
+    from regard.pictures import detect_colour, render_terminal
+
+    columns = shutil.get_terminal_size().columns
+    colour = detect_colour(sys.stdout, os.environ)
+    yield ""
+    yield render_terminal(result.looked, width=columns, colour=colour).rstrip("\n")
