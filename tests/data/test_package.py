@@ -22,3 +22,12 @@ def test_text_and_tokens_load_neither_torch_nor_jieba() -> None:
         "sys.exit(any(name in sys.modules for name in ('torch', 'rjieba')))\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_pictures_load_no_torch() -> None:
+    code = (
+        "import sys, regard.data as data\n"
+        "data.open_image, data.read_captions, data.check_images, data.FeatureCache, data.Scenes\n"
+        "sys.exit('torch' in sys.modules)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

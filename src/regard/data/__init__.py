@@ -1,6 +1,7 @@
-"""From files to batches: text, tokens, generated problems and deterministic batches.
+"""From files to batches: text, tokens, pictures, generated problems and deterministic batches.
 
-Names load when they are touched, so that reading text brings in neither torch nor jieba.
+Names load when they are touched, so that reading text brings in neither torch nor jieba, and
+reading pictures no torch.
 """
 
 from __future__ import annotations
@@ -8,18 +9,40 @@ from __future__ import annotations
 import importlib
 
 _NAMES = {
+    "CaptionColumns": "regard.data.captions",
+    "CaptionedImages": "regard.data.captions",
     "Encoding": "regard.data.tokens",
     "Example": "regard.data.grammar",
+    "FeatureCache": "regard.data.features",
+    "Features": "regard.data.features",
+    "Framed": "regard.data.framing",
     "Grammar": "regard.data.grammar",
+    "ImageReport": "regard.data.checking",
     "Pairs": "regard.data.text",
+    "Scene": "regard.data.scenes",
+    "Scenes": "regard.data.scenes",
     "Tokenizer": "regard.data.tokens",
+    "best_grid": "regard.data.framing",
+    "centre_crop": "regard.data.framing",
+    "check_images": "regard.data.checking",
+    "cut": "regard.data.framing",
+    "decode_image": "regard.data.images",
+    "describe": "regard.data.scene_words",
+    "image_overlap": "regard.data.checking",
+    "leave_out_bad": "regard.data.checking",
+    "letterbox": "regard.data.framing",
     "loader": "regard.data.batches",
+    "open_image": "regard.data.images",
     "overlap": "regard.data.text",
+    "overlap_share": "regard.data.framing",
     "pad": "regard.data.batches",
     "plan": "regard.data.batches",
+    "read_captions": "regard.data.captions",
     "read_lines": "regard.data.text",
     "read_parallel": "regard.data.text",
+    "read_regions": "regard.data.scenes",
     "read_tsv": "regard.data.text",
+    "write_scenes": "regard.data.scenes",
 }
 
 __all__ = sorted(_NAMES)  # noqa: PLE0605 - the table is the list
