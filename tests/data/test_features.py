@@ -231,6 +231,22 @@ def test_k5_leftovers_of_yesterday_go_and_those_of_now_stay(
     assert (old.exists(), new.exists()) == (False, True)
 
 
+def test_k3_a_write_that_fails_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = FeatureCache(tmp_path, "encoder")
+    cache.put(KEYS[0], [1.0])
+
+    def full(self: Path, target: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "replace", full)
+    with pytest.raises(EnvironmentFault, match="No space left on device"):
+        cache.put(KEYS[0], [2.0])
+    assert cache.get(KEYS[0]).tolist() == [1.0]  # type: ignore[union-attr]
+    assert list(tmp_path.rglob("*.tmp")) == []
+
+
 FILL = """
 import sys, time
 from pathlib import Path
@@ -239,7 +255,7 @@ from regard.data.features import FeatureCache
 
 def compute(paths):
     time.sleep(0.002)
-    return [np.full((49, 64), float(path.stem)) for path in paths]
+    return [np.full((49, 1280), float(path.stem)) for path in paths]
 
 folder, pictures = Path(sys.argv[1]), sorted(Path(sys.argv[2]).glob("*.jpg"))
 print("ready", flush=True)
