@@ -73,6 +73,7 @@ class SmallDescriber(Describer):
     """A small convolutional network, trained with the rest: for drawings and icons.
 
     Each layer halves the sides and describes what it sees by more features; the last keeps them.
+    Every pixel comes with its place, so that a cell can tell where it lies.
 
     Args:
         dim: Size of the description of a cell.
@@ -81,6 +82,10 @@ class SmallDescriber(Describer):
 
     Raises:
         MechanismError: A size is below 1.
+
+    References:
+        Liu et al., An intriguing failing of convolutional neural networks and the CoordConv
+        solution, 2018 (places).
     """
 
     def __init__(self, dim: int = 128, *, layers: int = 3, channels: int = 32) -> None:
@@ -91,7 +96,7 @@ class SmallDescriber(Describer):
                 "128, 3 and 32 are usual."
             )
         self.dim, self.layers = dim, layers
-        sizes = [3, *(min(channels * 2**place, dim) for place in range(layers)), dim]
+        sizes = [5, *(min(channels * 2**place, dim) for place in range(layers)), dim]
         self.blocks = nn.Sequential(
             *(
                 _block(sizes[place], sizes[place + 1], stride=2 if place < layers else 1)
@@ -109,7 +114,13 @@ class SmallDescriber(Describer):
         self, pixels: Float[Tensor, "batch 3 height width"]
     ) -> Float[Tensor, "batch cells dim"]:
         """Describe every cell, row by row; pixels go from 0 to 255."""
-        maps: Tensor = self.blocks(pixels / 127.5 - 1.0)
+        batch, _, height, width = pixels.shape
+        across = torch.linspace(-1.0, 1.0, width, device=pixels.device).expand(height, width)
+        down = (
+            torch.linspace(-1.0, 1.0, height, device=pixels.device).unsqueeze(1).expand_as(across)
+        )
+        places = torch.stack([across, down]).expand(batch, -1, -1, -1)
+        maps: Tensor = self.blocks(torch.cat([pixels / 127.5 - 1.0, places], dim=1))
         return maps.flatten(2).transpose(1, 2)
 
 

@@ -1,0 +1,187 @@
+"""Train captioners on generated scenes, and see whether they look at what they name.
+
+    python benchmarks/scenes.py data FOLDER
+    python benchmarks/scenes.py train FOLDER --look soft --seed 1
+    python benchmarks/scenes.py table FOLDER
+
+Scenes of one to three coloured shapes, whose regions are known, are described by a small network
+and an LSTM that looks at 8 x 8 cells. `table` scores what it finds in FOLDER on 1,000 new scenes:
+words in their place, and whether the cell looked at most for a word that names a thing lies on
+that thing; writes `benchmarks/results/scenes.json`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.data.captions import read_captions
+from regard.data.framing import overlap_share
+from regard.data.scenes import read_regions, write_scenes
+from regard.pictures.picture import Picture
+from regard.tasks import load
+from regard.tasks.captioning_training import train_captioning
+from regard.training import RunOptions
+
+RESULTS = Path(__file__).parent / "results" / "scenes.json"
+COUNTS = {"train": 12_000, "dev": 300, "test": 1_000}
+LOOKS = {
+    "soft": ["model.decoder.selection=softmax"],
+    "hard": ["model.decoder.selection=sampled", "model.reinforce.entropy=0.02"],
+    "gumbel": ["model.decoder.selection=gumbel_softmax"],
+}
+CONFIG = """
+task = "captioning"
+metric = "bleu"
+[data]
+train = "scenes"
+dev = "scenes"
+test = "scenes"
+splits = ["train", "dev", "test"]
+language = "en"
+[model]
+item_dim = 128
+embedding_dim = 64
+dropout = 0.1
+[model.picture]
+network = "small"
+height = 64
+width = 64
+layers = 3
+[model.decoder]
+kind = "lstm"
+hidden_dim = 128
+order = "bahdanau"
+attention_dim = 128
+[training]
+epochs = 16
+batch_sentences = 64
+batch_tokens = 1024
+learning_rate = 0.002
+warmup_steps = 200
+label_smoothing = 0.0
+evaluate_epochs = 4
+threads = 1
+device = "cpu"
+[decoding]
+beam = 3
+maximum_length = 30
+"""
+
+
+def data(folder: Path) -> None:
+    """Write the scenes and the config."""
+    write_scenes(folder / "scenes", COUNTS, seed=1, overwrite=True)
+    (folder / "scenes.toml").write_text(CONFIG, encoding="utf-8")
+
+
+def train(folder: Path, look: str, seed: int) -> None:
+    """Train one captioner, or go on with it."""
+    changes = [*LOOKS[look], f"training.seed={seed}"]
+    options = RunOptions(folder / f"{look}-{seed}", resume=True)
+    train_captioning(folder / "scenes.toml", changes, options)
+
+
+def score(run: Path, folder: Path) -> dict[str, float]:
+    """Score one captioner on the test scenes, in percent."""
+    captioner = load(run / "model", device="cpu")
+    images = read_captions(folder / "scenes", split="test")
+    regions = read_regions(folder / "scenes")
+    results = captioner(list(images.paths), beam=1)
+    right = places = whole = looked = centred = named = 0
+    for name, several, result in zip(images.names, images.captions, results, strict=True):
+        wanted, written = several[0].split(), result.text.split()
+        right += sum(a == b for a, b in zip(wanted, written, strict=False))
+        places += max(len(wanted), len(written))
+        whole += wanted == written
+        if wanted != written or not isinstance(result.record.read, Picture):
+            continue
+        found = pointing(result.record, regions[name][0])
+        named, looked, centred = named + found[0], looked + found[1], centred + found[2]
+    return {
+        "words": 100 * right / places,
+        "captions": 100 * whole / len(images),
+        "on the thing": 100 * looked / max(named, 1),
+        "centre in its box": 100 * centred / max(named, 1),
+        "named": named,
+    }
+
+
+def pointing(record: Any, regions: Any) -> tuple[int, int, int]:
+    """Count words that name things, cells on them, and cells whose centre lies in their box."""
+    picture = record.read
+    xs = np.linspace(0, picture.width, picture.columns + 1)
+    ys = np.linspace(0, picture.height, picture.rows + 1)
+    cells = np.array(
+        [
+            [left, top, right, bottom]
+            for top, bottom in itertools.pairwise(ys)
+            for left, right in itertools.pairwise(xs)
+        ]
+    )
+    centres = (cells[:, :2] + cells[:, 2:]) / 2
+    named = looked = centred = 0
+    for region in regions:
+        rows = [
+            row
+            for row, token in enumerate(record.written.tokens)
+            if token.start < region.end and token.end > region.start and token.text.strip()
+        ]
+        weights = record.maps[0].weights[rows].mean(axis=0)
+        best = int(weights.argmax())
+        named += 1
+        looked += any(overlap_share(cells, box)[best] > 0 for box in region.boxes)
+        x, y = centres[best]
+        centred += any(box[0] <= x <= box[2] and box[1] <= y <= box[3] for box in region.boxes)
+    return named, looked, centred
+
+
+def table(folder: Path) -> None:
+    """Score every captioner found and write the results."""
+    torch.set_num_threads(1)
+    rows: dict[str, dict[str, dict[str, float]]] = {}
+    for look in LOOKS:
+        runs = sorted(run for run in folder.glob(f"{look}-*") if (run / "model").is_dir())
+        rows[look] = {run.name: score(run, folder) for run in runs}
+        if not runs:
+            continue
+        print(f"{look} ({len(runs)} seeds)")
+        for figure in ("words", "captions", "on the thing", "centre in its box"):
+            values = [found[figure] for found in rows[look].values()]
+            spread = statistics.stdev(values) if len(values) > 1 else 0.0
+            print(f"  {figure:18} {statistics.mean(values):6.2f} ± {spread:.2f} %")
+    report = {
+        "command": "python benchmarks/scenes.py table FOLDER",
+        "data": {"counts": COUNTS, "seed": 1},
+        "versions": {"torch": torch.__version__},
+        "rows": rows,
+    }
+    RESULTS.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def main() -> None:
+    """Write the data, train, or print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("action", choices=["data", "train", "table"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--look", choices=list(LOOKS), default="soft")
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    if arguments.action == "data":
+        data(arguments.folder)
+    elif arguments.action == "train":
+        train(arguments.folder, arguments.look, arguments.seed)
+    else:
+        table(arguments.folder)
+
+
+if __name__ == "__main__":
+    main()
