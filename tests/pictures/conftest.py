@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from regard.pictures import Map, Record, Text, Token
+from regard.pictures import Map, Picture, Record, Text, Token
+from regard.pictures.raster import write_png
 
 HOSTILE = (
     "</script><script>alert(1)</script>",
@@ -62,6 +63,55 @@ def make_record(read, written, *, count=1, seed=0):
         weights = generator.random((len(written), len(read))) + 1e-3
         maps.append(Map(f"head {number + 1}", weights / weights.sum(axis=1, keepdims=True)))
     return Record("translation", spaced(read), spaced(written), tuple(maps))
+
+
+def make_picture(rows, columns, **changes):
+    """Make a picture of a small pattern: 48 pixels for each cell, 12 of them in the copy."""
+    width, height = 12 * columns, 12 * rows
+    levels = (np.add.outer(np.arange(height), np.arange(width)) % 7).astype(np.uint8)
+    palette = np.array([(30 * i, 90, 200 - 20 * i, 255) for i in range(7)], dtype=np.uint8)
+    values = {
+        "width": 4 * width,
+        "height": 4 * height,
+        "rows": rows,
+        "columns": columns,
+        "data": write_png(levels, palette),
+        "media_type": "image/png",
+        "name": "dog.jpg",
+    }
+    return Picture(**(values | changes))
+
+
+def make_caption(words, rows=2, columns=3, *, weights=None, seed=0, **changes):
+    """Make a record of a picture: random weights whose rows sum to one where none are given."""
+    picture = make_picture(rows, columns, **changes)
+    if weights is None:
+        weights = np.random.default_rng(seed).dirichlet([0.2] * picture.cells, len(words))
+    weights = np.reshape(weights, (len(words), picture.cells))
+    return Record("captioning", picture, spaced(words), (Map("attention", weights),))
+
+
+@pytest.fixture(scope="session")
+def dog():
+    """A brown dog: six cells and a sentinel, weights that are easy to check by eye."""
+    weights = [
+        [0.7, 0.1, 0.1, 0.1, 0.0, 0.0, 0.0],
+        [0.0, 0.05, 0.05, 0.0, 0.6, 0.3, 0.0],
+        [0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.7],
+    ]
+    return make_caption(["a", "brown", "dog"], weights=weights, sentinel=True)
+
+
+@pytest.fixture(scope="session")
+def picture_of():
+    """Return the maker of pictures."""
+    return make_picture
+
+
+@pytest.fixture(scope="session")
+def caption_of():
+    """Return the maker of records of pictures."""
+    return make_caption
 
 
 @pytest.fixture(scope="session")

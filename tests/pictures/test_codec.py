@@ -64,6 +64,35 @@ def test_the_kind_of_what_was_read_is_named(chase):
     assert data["maps"][0]["weights"][1] == [0.04, 0.931, 0.029]
 
 
+def test_a_text_is_still_written_as_version_1_and_a_picture_as_2(chase, dog):
+    assert json.loads(chase.to_json())["schema_version"] == 1
+    data = json.loads(dog.to_json())
+    assert data["schema_version"] == 2
+    assert data["read"] | {"data": ""} == {
+        "type": "picture",
+        "name": "dog.jpg",
+        "width": 144,
+        "height": 96,
+        "rows": 2,
+        "columns": 3,
+        "sentinel": True,
+        "media_type": "image/png",
+        "data": "",
+    }
+
+
+def test_a_picture_comes_back(dog):
+    again = Record.from_json(dog.to_json())
+    assert again.read == dog.read
+    np.testing.assert_allclose(again.weights(), dog.weights(), rtol=1e-6)
+    assert again.to_json() == dog.to_json()
+
+
+def test_version_2_holds_texts_too(chase):
+    data = json.loads(chase.to_json()) | {"schema_version": 2}
+    assert Record.from_json(json.dumps(data)).read == chase.read
+
+
 def set_at(*path):
     """Return a change: put a value at a path."""
     *parents, last, value = path
@@ -112,6 +141,44 @@ WRONG = {
 def test_a_wrong_file_is_refused_in_one_line(chase, fault):
     change, expected = WRONG[fault]
     data = copy.deepcopy(json.loads(chase.to_json()))
+    change(data)
+    with pytest.raises(FileFormatError) as caught:
+        Record.from_json(json.dumps(data))
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 200
+
+
+WRONG_PICTURE = {
+    "version": (set_at("schema_version", 1), "read must have the key 'text'"),
+    "other kind": (set_at("read", "type", "video"), "read must have the key 'text'"),
+    "missing": (lambda d: d["read"].pop("rows"), "read must have the key 'rows'"),
+    "extra": (set_at("read", "url", "http://x"), "read must have no key besides its 9; got 'url'"),
+    "name": (set_at("read", "name", None), "read.name must be str; got None"),
+    "width": (set_at("read", "width", 1.5), "read.width must be int; got 1.5"),
+    "truth": (set_at("read", "rows", True), "read.rows must be int; got True"),
+    "negative": (set_at("read", "columns", -3), "read.columns must be 1 to 10000000; got -3"),
+    "huge number": (set_at("read", "height", 10**40), "read.height must be 1 to 10000000; got"),
+    "many cells": (set_at("read", "rows", 9999), "read.rows * columns must be at most 10000"),
+    "sentinel": (set_at("read", "sentinel", 1), "read.sentinel must be bool; got 1"),
+    "no sentinel": (set_at("read", "sentinel", False), "maps[0].weights[0] must have 6 weights"),
+    "media type": (set_at("read", "media_type", "image/svg+xml"), "read.media_type must be one of"),
+    "injection": (set_at("read", "media_type", 'image/png" onload="'), "must be one of image/jpeg"),
+    "wrong type": (set_at("read", "media_type", "image/jpeg"), "it does not begin as a JPEG"),
+    "no base64": (set_at("read", "data", "a b"), "read.data must be base64; got 'a b'"),
+    "not ASCII": (set_at("read", "data", "ä" * 8), "read.data must be base64"),
+    "too large": (set_at("read", "data", "A" * 3_000_000), "must be at most 2097152 bytes"),
+    "empty": (set_at("read", "data", ""), "it does not begin as a PNG"),
+    "list of bytes": (set_at("read", "data", [1, 2]), "read.data must be str; got a list"),
+    "shape": (set_at("read", "width", 14), "must have the shape of the picture, 14 by 96"),
+    "written": (lambda d: d.update(written=d["read"]), "written must have the key 'text'"),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG_PICTURE)
+def test_a_wrong_picture_is_refused_in_one_line(dog, fault):
+    change, expected = WRONG_PICTURE[fault]
+    data = json.loads(dog.to_json())
     change(data)
     with pytest.raises(FileFormatError) as caught:
         Record.from_json(json.dumps(data))
@@ -174,5 +241,18 @@ def test_any_value_in_a_field_is_read_or_refused(key, value):
         "details": {},
         key: value,
     }
+    with contextlib.suppress(FileFormatError):
+        Record.from_json(json.dumps(data)).to_json()
+
+
+@given(
+    st.sampled_from(
+        ["name", "width", "height", "rows", "columns", "sentinel", "media_type", "data"]
+    ),
+    json_values,
+)
+def test_any_value_in_a_field_of_a_picture_is_read_or_refused(dog, key, value):
+    data = json.loads(dog.to_json())
+    data["read"][key] = value
     with contextlib.suppress(FileFormatError):
         Record.from_json(json.dumps(data)).to_json()

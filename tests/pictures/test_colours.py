@@ -74,3 +74,10 @@ def test_paint():
     assert few == "\x1b[38;5;16;48;5;231mx\x1b[0m"
     full = colours.paint("x", 2, depth="truecolor", theme="light")
     assert full == "\x1b[38;2;255;255;255;48;2;17;53;97mx\x1b[0m"
+
+
+def test_paint_pair():
+    both = colours.paint_pair((1.0, 0.0), 2, "truecolor", "light")
+    assert both == "\x1b[38;2;17;53;97;48;2;241;246;253m▀▀\x1b[0m"
+    alone = colours.paint_pair((2.0, None), 1, "256", "dark")
+    assert alone == "\x1b[38;5;189m▀\x1b[0m"

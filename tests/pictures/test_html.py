@@ -35,6 +35,12 @@ class Outline(HTMLParser):
         self.kind = ""
 
 
+@pytest.fixture(params=["chase", "dog"])
+def either(request):
+    """A record of a text, and one of a picture."""
+    return request.getfixturevalue(request.param)
+
+
 def data_of(page):
     return json.loads(Outline(page).raw["script-data"])
 
@@ -66,8 +72,8 @@ def test_any_text_gives_a_page_with_its_data(record_of, words):
     assert data_of(page)["views"]
 
 
-def test_the_policy_lets_in_this_style_and_script_only(chase):
-    page = html.render(chase)
+def test_the_policy_lets_in_this_style_and_script_only(either):
+    page = html.render(either)
     policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
     raw = Outline(page).raw
     for kind in ("style", "script"):
@@ -77,8 +83,8 @@ def test_the_policy_lets_in_this_style_and_script_only(chase):
     assert "unsafe" not in policy
 
 
-def test_nothing_is_fetched_and_text_is_only_put_in_as_text(chase):
-    page = html.render(chase)
+def test_nothing_is_fetched_and_text_is_only_put_in_as_text(either):
+    page = html.render(either)
     assert not re.search(r"https?:|//\w+\.|@import|url\(|src=(?!\")", page)
     script = Outline(page).raw["script"]
     forbidden = "innerHTML|outerHTML|insertAdjacent|document.write|eval|Function\\(|fetch|import"
@@ -86,18 +92,95 @@ def test_nothing_is_fetched_and_text_is_only_put_in_as_text(chase):
     assert "textContent" in script
 
 
-def test_style_and_script_are_small(chase):
-    raw = Outline(html.render(chase)).raw
+def test_style_and_script_are_small(either):
+    raw = Outline(html.render(either)).raw
     assert len(raw["style"]) + len(raw["script"]) < 60_000
 
 
-def test_every_element_that_the_script_names_is_on_the_page(chase):
-    page = html.render(chase)
-    named = set(re.findall(r'\$\("([a-z-]+)"\)', Outline(page).raw["script"]))
-    there = set(re.findall(r'\bid="([a-z-]+)"', page))
-    assert named <= there
-    assert {"read", "written", "status", "map", "threshold", "matrix", "help"} <= there
-    assert 'aria-live="polite"' in page
+def test_every_element_that_the_script_names_is_on_the_page(chase, dog):
+    common = {"written", "status", "map", "threshold", "help"}
+    matrix = {"read", "matrix", "row-band"}
+    picture = {"photo", "veil", "opacity", "style", "panels", "verdict", "play"}
+    for record, expected in ((chase, matrix), (dog, picture)):
+        page = html.render(record)
+        named = set(re.findall(r'\$\("([a-z-]+)"\)', Outline(page).raw["script"]))
+        there = set(re.findall(r'\bid="([a-z-]+)"', page))
+        assert named <= there
+        assert common | expected <= there
+        assert 'aria-live="polite"' in page
+
+
+# A picture that was read
+
+
+def test_a_page_of_a_picture_carries_it_and_its_cells(dog):
+    data = data_of(html.render(dog))
+    picture = data["picture"]
+    assert (picture["rows"], picture["columns"], picture["sentinel"]) == (2, 3, True)
+    assert base64.b64decode(picture["source"].removeprefix("data:image/png;base64,")) == (
+        dog.read.data
+    )
+    view = data["views"][0]
+    tokens = view["read"]["tokens"]
+    assert tokens[4] == {"text": "row 2, column 2", "place": "bottom"}
+    assert tokens[6] == {"text": "not looking", "place": ""}
+    assert view["maps"][0]["weights"][1] == [0.0, 0.05, 0.05, 0.0, 0.6, 0.3, 0.0]
+    assert view["verdicts"] == {"mean": "", "0": ""}
+
+
+def test_a_page_of_a_text_has_no_picture_and_the_other_way_round(chase, dog):
+    matrix, picture = html.render(chase), html.render(dog)
+    assert 'id="matrix"' in matrix
+    assert "picture" not in data_of(matrix)
+    assert not re.search('id="(photo|panels|opacity)"', matrix)
+    assert not re.search('id="(matrix|scroll|read)"', picture)
+    for page in (matrix, picture):
+        assert not re.search(r"<!-- |/\* view", page)
+
+
+def test_s7_hostile_texts_add_no_markup_to_a_picture(dog, caption_of, hostile):
+    expected = Outline(html.render(dog))
+    for name in hostile:
+        page = html.render(caption_of(hostile, name=name))
+        outline = Outline(page)
+        assert outline.tags == expected.tags
+        assert outline.names == expected.names
+        assert outline.raw["script"] == expected.raw["script"]
+        assert not re.search("[<>&\u2028\u2029]", outline.raw["script-data"])
+        assert data_of(page)["picture"]["name"] == (name and visible(name))
+
+
+@pytest.mark.parametrize("kind", ["matrix", "picture"])
+def test_the_script_is_whole(kind):
+    style, script, body = html._parts(kind)
+    for opening, closing in ("()", "[]", "{}"):
+        assert script.count(opening) == script.count(closing)
+    assert style.count("{") == style.count("}")
+    # What the page calls, each view has.
+    for name in ("draw", "mark", "listenView"):
+        assert len(re.findall(rf"function {name}\(", script)) == 1
+    for name in ("invitation", "room"):
+        assert len(re.findall(rf"const {name} = ", script)) == 1
+    assert body.startswith("<body>")
+
+
+def test_what_all_maps_have_in_common_is_said_for_each(picture_of):
+    text = Text("a b", (Token("a", 0, 1), Token("b", 2, 3)))
+    maps = (Map("same", [[0.9, 0.1]] * 2), Map("apart", [[0.9, 0.1], [0.1, 0.9]]))
+    record = Record("t", picture_of(1, 2), text, maps)
+    verdicts = data_of(html.render(record))["views"][0]["verdicts"]
+    assert verdicts["0"].startswith("The same for all 2 words")
+    assert verdicts["1"] == verdicts["mean"] == ""
+
+
+def test_a_caption_without_words_has_a_page(caption_of):
+    view = data_of(html.render(caption_of([])))["views"][0]
+    assert view["verdicts"]["mean"] == "Nothing was written."
+
+
+def test_a_page_of_a_photo_is_below_a_megabyte(caption_of):
+    record = caption_of([f"word{i}" for i in range(25)], 14, 14)
+    assert len(html.render(record).encode()) < 150_000
 
 
 def test_gaps_and_marks_come_from_the_text():

@@ -14,6 +14,7 @@ ONE = Text("a", (Token("a", 0, 1),))
 def test_importing_pictures_loads_neither_torch_nor_rich():
     code = (
         "import sys, regard.pictures, regard.pictures.records, regard.pictures.svg, "
+        "regard.pictures.strip, regard.pictures.picture, regard.pictures.png, "
         "regard.pictures.html, regard.pictures.terminal\n"
         "sys.exit(bool({'torch', 'rich', 'PIL', 'tokenizers'} & set(sys.modules)))"
     )
@@ -143,3 +144,36 @@ def test_a_notebook_gets_a_frame_with_the_page(chase):
     assert shown.startswith("<iframe")
     assert shown.count("<") == 2
     assert 'sandbox="allow-scripts"' in shown
+
+
+def test_weights_must_fit_the_cells(picture_of):
+    with pytest.raises(ShapeError, match=r"must have shape \(1, 7\).*got \(1, 6\)"):
+        Record("t", picture_of(2, 3, sentinel=True), ONE, (Map("m", np.ones((1, 6))),))
+
+
+def test_the_strongest_cells_are_listed(dog):
+    assert dog.columns == 7
+    assert [pairs[0][0] for pairs in dog.strongest(1)] == [0, 4, 6]
+    assert [dog.read.place(pairs[0][0]) for pairs in dog.strongest(1)] == [
+        "top left",
+        "bottom",
+        "not looking",
+    ]
+
+
+def test_what_needs_a_text_says_so(chase, dog):
+    assert chase.read_text() is chase.read
+    with pytest.raises(UserError, match="read must be a text here; got a picture"):
+        dog.read_text()
+
+
+@pytest.mark.parametrize("ending", [".json", ".svg", ".html"])
+def test_a_picture_is_saved_by_ending_as_well(dog, tmp_path, ending):
+    dog.save(tmp_path / f"r{ending}")
+    assert (tmp_path / f"r{ending}").stat().st_size > 500
+    assert dog._repr_html_().startswith("<iframe")
+
+
+def test_a_picture_is_loaded_as_it_was_saved(dog, tmp_path):
+    dog.save(tmp_path / "r.json")
+    assert Record.load(tmp_path / "r.json").read == dog.read

@@ -80,3 +80,13 @@ def test_merging_twice_is_merging_once_and_rows_still_sum_to_one(text, offsets):
         (t.start, t.end) for t in twice.read.tokens
     ]
     np.testing.assert_allclose(once.weights().sum(axis=1), 1, rtol=1e-5)
+
+
+def test_the_cells_of_a_picture_stay_as_they_are(picture_of):
+    written = cut("cats", (0, 3), (3, 4))
+    weights = [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]]
+    record = Record("t", picture_of(1, 2, sentinel=True), written, (Map("m", weights),))
+    merged = record.merge_words()
+    assert merged.read is record.read
+    np.testing.assert_allclose(merged.weights(), [[0.5, 0.25, 0.25]])
+    assert [token.text for token in merged.merge_words().written.tokens] == ["cats"]

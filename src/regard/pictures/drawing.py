@@ -101,7 +101,7 @@ def flow(text: str, room: float) -> list[str]:
         Visible lines; none where the text is empty. A word wider than a line is cut.
 
     Example:
-        >>> flow("a black cat sleeps", 6.0)
+        >>> flow("a black cat sleeps", 5.0)
         ['a black', 'cat', 'sleeps']
         >>> flow("黑猫睡觉。", 4.2)
         ['黑猫睡', '觉。']

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 _PNG = b"\x89PNG\r\n\x1a\n"
 _REFUSED_CHUNKS = (b"eXIf", b"acTL")
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}  # start of frame, any coding
-_TOO_SHORT = "it ends too early"
+_PIXELS = 0xDA  # after it come no more segments that matter
+_CUT = "it is cut off, or more follows it"
 
 
 def read_size(data: bytes, media_type: str) -> tuple[int, int]:
@@ -48,6 +49,8 @@ def _png_size(data: bytes) -> tuple[int, int]:
         if kind in _REFUSED_CHUNKS:
             raise ValueError("it holds Exif metadata or an animation")
         place += 12 + length
+    if place != len(data):
+        raise ValueError(_CUT)
     width, height = struct.unpack_from(">II", data, 16)
     return width, height
 
@@ -55,7 +58,7 @@ def _png_size(data: bytes) -> tuple[int, int]:
 def _jpeg_size(data: bytes) -> tuple[int, int]:
     if not data.startswith(b"\xff\xd8\xff"):
         raise ValueError("it does not begin as a JPEG")
-    place = 2
+    place, size = 2, None
     while place + 9 <= len(data):
         mark, kind, length = struct.unpack_from(">BBH", data, place)
         if mark != 0xFF or length < 2:
@@ -63,10 +66,11 @@ def _jpeg_size(data: bytes) -> tuple[int, int]:
         if kind == 0xE1 and data[place + 4 : place + 8] == b"Exif":
             raise ValueError("it holds Exif metadata")
         if kind in _FRAMES:
-            height, width = struct.unpack_from(">HH", data, place + 5)
-            return width, height
+            size = struct.unpack_from(">HH", data, place + 5)
+        if kind == _PIXELS and size:
+            return size[1], size[0]
         place += 2 + length
-    raise ValueError(_TOO_SHORT)
+    raise ValueError(_CUT)
 
 
 def write_png(levels: NDArray[np.uint8], palette: NDArray[np.uint8]) -> bytes:

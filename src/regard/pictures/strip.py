@@ -330,7 +330,7 @@ def _lines(plan: _Plan) -> list[tuple[str, float, str, bool]]:
     if left_out:
         notes.append(f"{left_out} more words are not drawn.")
     for note in filter(None, notes):
-        lines += [(line, 15.0, TEXT, False) for line in flow(note, room / 14)]
+        lines += [(line, 15.0, TEXT, False) for line in flow(note, room / 15)]
     return lines
 
 
@@ -343,7 +343,7 @@ def _legend_lines(plan: _Plan) -> list[str]:
         + _resolution(plan)
     )
     words += " The frame is around the cell of most weight." if framed else ""
-    return flow(words, (plan.width - 2 * _MARGIN) / 10.2)
+    return flow(words, (plan.width - 2 * _MARGIN) / 11)
 
 
 def _foot_height(plan: _Plan) -> float:

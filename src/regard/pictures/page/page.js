@@ -283,7 +283,7 @@
     new ResizeObserver(() => {
       if (room().clientWidth === width) return;
       width = room().clientWidth;
-      refresh();
+      requestAnimationFrame(refresh); // what it draws may change the width again
     }).observe(room());
   }
 

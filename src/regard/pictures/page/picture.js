@@ -101,7 +101,7 @@
   }
 
   function draw() {
-    stageSize = fit(Math.min(room().clientWidth, 820), Math.max(Math.min(innerHeight * 0.6, 560), 200));
+    stageSize = fit(Math.min(room().clientWidth, 820), Math.max(Math.min(innerHeight * 0.5, 520), 200));
     $("stage").style.width = `${stageSize[0]}px`;
     $("stage").style.height = `${stageSize[1]}px`;
     const size = `${down} × ${across}`;
@@ -186,16 +186,17 @@
   }
 
   function play() {
-    if (timer) return stop();
     const spoken = tokens("written").map((_, index) => index).filter((index) => !tokens("written")[index].mark);
-    if (!spoken.length) return undefined;
     let at = 0;
+    const next = () => {
+      if (at < spoken.length && !state.pinned) choose("written", spoken[at++]);
+      else stop();
+    };
     state.pinned = false;
-    const next = () => (at < spoken.length ? choose("written", spoken[at++]) : stop());
     $("play").textContent = "Stop";
     $("play").setAttribute("aria-pressed", "true");
     timer = setInterval(next, 500);
-    return next();
+    next();
   }
 
   function listenStage() {
@@ -233,7 +234,7 @@
     $("veil").setAttribute("aria-label", `Where the chosen word looked, on a grid of ${down} by ${across} cells; the line above says it in words`);
     listenStage();
     listenPanels();
-    $("play").addEventListener("click", play);
+    $("play").addEventListener("click", () => { if (timer) stop(); else play(); });
     $("style").addEventListener("change", (event) => { cover.smooth = event.target.value === "smooth"; refresh(); });
     $("opacity").addEventListener("input", (event) => {
       cover.opacity = event.target.value / 100;
