@@ -268,7 +268,7 @@ def test_a_result_is_saved_by_its_ending(
 
 def test_another_ending_is_refused(translator: Translator, tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"path must end in \.json, \.svg, \.html"):
-        translator("a").save(tmp_path / "a.png")
+        translator("a").save(tmp_path / "a.gif")
 
 
 def test_it_shows_itself_in_a_notebook(translator: Translator) -> None:
