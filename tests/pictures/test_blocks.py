@@ -118,3 +118,9 @@ def test_no_text_breaks_a_line_or_the_width(caption_of, words, width):
     drawn = terminal.render(caption_of(words), width=width, colour="none")
     assert "\x1b" not in drawn
     assert max(map(cells, drawn.split("\n"))) <= width
+
+
+def test_a_part_of_a_picture_is_said_to_be_one(caption_of):
+    record = caption_of(["dog"], weights=np.eye(1, 6), box=(0, 0, 72, 96))
+    drawn = terminal.render(record, width=100, colour="none")
+    assert "grid of 2 x 3 cells, over the part of the picture that was read" in drawn

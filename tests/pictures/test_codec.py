@@ -76,6 +76,7 @@ def test_a_text_is_still_written_as_version_1_and_a_picture_as_2(chase, dog):
         "rows": 2,
         "columns": 3,
         "sentinel": True,
+        "box": None,
         "media_type": "image/png",
         "data": "",
     }
@@ -86,6 +87,13 @@ def test_a_picture_comes_back(dog):
     assert again.read == dog.read
     np.testing.assert_allclose(again.weights(), dog.weights(), rtol=1e-6)
     assert again.to_json() == dog.to_json()
+
+
+def test_the_box_of_a_grid_comes_back(caption_of):
+    record = caption_of(["dog"], box=(-12, 0.5, 100, 96))
+    again = Record.from_json(record.to_json())
+    assert again.read == record.read
+    assert again.read.box == (-12.0, 0.5, 100.0, 96.0)
 
 
 def test_version_2_holds_texts_too(chase):
@@ -153,7 +161,7 @@ WRONG_PICTURE = {
     "version": (set_at("schema_version", 1), "read must have the key 'text'"),
     "other kind": (set_at("read", "type", "video"), "read must have the key 'text'"),
     "missing": (lambda d: d["read"].pop("rows"), "read must have the key 'rows'"),
-    "extra": (set_at("read", "url", "http://x"), "read must have no key besides its 9; got 'url'"),
+    "extra": (set_at("read", "url", "http://x"), "read must have no key besides its 10; got 'url'"),
     "name": (set_at("read", "name", None), "read.name must be str; got None"),
     "width": (set_at("read", "width", 1.5), "read.width must be int; got 1.5"),
     "truth": (set_at("read", "rows", True), "read.rows must be int; got True"),
@@ -161,6 +169,10 @@ WRONG_PICTURE = {
     "huge number": (set_at("read", "height", 10**40), "read.height must be 1 to 10000000; got"),
     "many cells": (set_at("read", "rows", 9999), "read.rows * columns must be at most 10000"),
     "sentinel": (set_at("read", "sentinel", 1), "read.sentinel must be bool; got 1"),
+    "box": (set_at("read", "box", "all"), "read.box must be a list; got 'all'"),
+    "short box": (set_at("read", "box", [0, 0, 9]), "read.box must hold 4 numbers"),
+    "text in a box": (set_at("read", "box", [0, 0, 9, "9"]), "read.box must hold numbers; got '9'"),
+    "turned box": (set_at("read", "box", [9, 0, 0, 9]), "read.box must be left < right"),
     "no sentinel": (set_at("read", "sentinel", False), "maps[0].weights[0] must have 6 weights"),
     "media type": (set_at("read", "media_type", "image/svg+xml"), "read.media_type must be one of"),
     "injection": (set_at("read", "media_type", 'image/png" onload="'), "must be one of image/jpeg"),
@@ -247,7 +259,7 @@ def test_any_value_in_a_field_is_read_or_refused(key, value):
 
 @given(
     st.sampled_from(
-        ["name", "width", "height", "rows", "columns", "sentinel", "media_type", "data"]
+        ["name", "width", "height", "rows", "columns", "sentinel", "box", "media_type", "data"]
     ),
     json_values,
 )

@@ -120,6 +120,7 @@ def test_a_page_of_a_picture_carries_it_and_its_cells(dog):
     assert base64.b64decode(picture["source"].removeprefix("data:image/png;base64,")) == (
         dog.read.data
     )
+    assert (picture["area"], picture["whole"]) == ([0, 0, 1, 1], True)
     view = data["views"][0]
     tokens = view["read"]["tokens"]
     assert tokens[4] == {"text": "row 2, column 2", "place": "bottom"}

@@ -143,3 +143,39 @@ def test_the_size_of_the_copy_is_bounded(longest):
 
 def test_the_bytes_are_not_printed(picture_of):
     assert "PNG" not in repr(picture_of(1, 1))
+
+
+def test_the_grid_may_cover_a_part_or_more_than_the_picture(picture_of):
+    whole = picture_of(2, 3)
+    assert whole.area == (0, 0, 1, 1)
+    crop = dataclasses.replace(whole, box=(72, 0, 144, 96))
+    assert crop.area == (0.5, 0, 0.5, 1)
+    assert [crop.place(i) for i in range(3)] == ["top", "top right", "top right"]
+    beyond = dataclasses.replace(whole, box=[0, -96, 144, 192])
+    assert beyond.area == (0, -1, 1, 3)
+    assert beyond.box == (0.0, -96.0, 144.0, 192.0)
+    assert [beyond.place(i) for i in (0, 3)] == ["top left", "bottom left"]
+
+
+@pytest.mark.parametrize(
+    "box",
+    [
+        (0, 0, 0, 96),
+        (9, 0, 3, 96),
+        (200, 0, 300, 96),
+        (0, -50, 144, 0),
+        (0, 0, float("nan"), 9),
+        (float("-inf"), 0, 144, 96),
+        (0, 0, float("inf"), 96),
+        (0, 0, 1e9, 96),
+    ],
+)
+def test_a_box_lies_over_the_picture(picture_of, box):
+    with pytest.raises(UserError, match=r"box must be left < right.* of 144 by 96 pixels; got \("):
+        picture_of(2, 3, box=box)
+
+
+@pytest.mark.parametrize("box", [(1, 2, 3), "abcd", 5, (1, 2, 3, None)])
+def test_a_box_is_four_numbers(picture_of, box):
+    with pytest.raises(UserError, match="box must be 4 numbers"):
+        picture_of(2, 3, box=box)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from regard.errors import UserError
-from regard.pictures import Map, Picture, Record, Text, Token, drawing, strip, svg
+from regard.pictures import Map, Picture, Record, Text, Token, covers, drawing, strip, svg
 from regard.pictures.lettering import visible
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -98,9 +98,9 @@ def test_the_smooth_cover_is_clear_where_the_word_looked(caption_of):
     factor = cover.shape[1] // 9
     assert cover.shape == (5 * factor, 9 * factor, 4)
     centre = cover[2 * factor + factor // 2, 7 * factor + factor // 2]
-    assert centre[3] == pytest.approx(255 * strip.HAZE, abs=6)
+    assert centre[3] == pytest.approx(255 * covers.HAZE, abs=6)
     assert centre[:3].min() > 220
-    assert tuple(cover[0, 0]) == (*strip.DIM, 255)
+    assert tuple(cover[0, 0]) == (*covers.DIM, 255)
     # Halfway to the next centre it is halfway dimmed: linear, and nothing sharper.
     border = cover[2 * factor + factor // 2, 8 * factor]
     assert centre[3] < border[3] < 255
@@ -111,7 +111,7 @@ def test_the_grid_style_draws_every_cell_at_its_place(caption_of):
     root = parsed(caption_of(["dog"], weights=weights), style="grid")
     assert "Cells of a grid of 2 × 3." in said(root)
     assert "moothed" not in ET.tostring(root, encoding="unicode")
-    cells = next(g for g in root.iter(f"{SPACE}g") if "scale" in (g.get("transform") or ""))
+    cells = next(g for g in root.iter(f"{SPACE}g") if "matrix" in (g.get("transform") or ""))
     where = {
         place: float(path.get("fill-opacity"))
         for path in cells
@@ -119,10 +119,11 @@ def test_the_grid_style_draws_every_cell_at_its_place(caption_of):
     }
     assert set(where) == {f"{column} {row}" for row in range(2) for column in range(3)}
     assert where["0 0"] == where["1 1"] == 1
-    assert where["2 0"] == where["0 1"] == strip.HAZE
+    assert where["2 0"] == where["0 1"] == covers.HAZE
     assert 0.6 < where["1 0"] < 0.7
-    width, height = map(float, re.findall(r"[\d.]+", cells.get("transform")))
+    width, _, _, height, x, y = map(float, re.findall(r"[\d.]+", cells.get("transform")))
     assert (3 * width, 2 * height) == pytest.approx((172, 172 * 2 / 3), rel=1e-3)
+    assert (x, y) == (0, 0)
 
 
 def test_thin_lines_show_the_borders_of_the_cells(caption_of):
@@ -150,6 +151,28 @@ def test_the_opacity_is_that_of_the_cover(caption_of):
     for style in ("smooth", "grid"):
         root = parsed(caption_of(["dog"], weights=np.eye(1, 6)), style=style, opacity=0.4)
         assert [e.get("opacity") for e in root.iter() if e.get("opacity")] == ["0.4"]
+
+
+@pytest.mark.parametrize("style", ["smooth", "grid"])
+def test_the_grid_of_a_crop_lies_where_it_was_read(caption_of, style):
+    # The right half of 144 by 96 pixels: in a panel of 172 by 114.67.
+    root = parsed(caption_of(["dog"], weights=np.eye(1, 6), box=(72, 0, 144, 96)), style=style)
+    panel = panels(root)[1]
+    assert panel.find(f"{SPACE}title").text == "dog: top 1.00"
+    (frame,) = (r for r in panel.iter(f"{SPACE}rect") if r.get("stroke") == "#fff")
+    assert float(frame.get("x")) == pytest.approx(86 + 1)
+    assert float(frame.get("width")) == pytest.approx(86 / 3 - 2, abs=0.01)
+    clip = next(root.iter(f"{SPACE}clipPath"))
+    clipped = panel.find(f"{SPACE}g")
+    assert clipped.get("clip-path") == f"url(#{clip.get('id')})"
+    dark = next(p for p in panel.iter(f"{SPACE}path") if p.get("fill-rule"))
+    assert dark.get("d") == "M0 0h172v114.67h-172zM86 0h86v114.67h-86z"
+    assert "What lies outside the grid was not read." in said(root)
+
+
+def test_a_whole_picture_needs_no_clipping(dog):
+    assert "clip" not in strip.render(dog)
+    assert "outside the grid" not in strip.render(dog)
 
 
 @pytest.mark.parametrize("style", ["smooth", "grid"])
@@ -283,12 +306,3 @@ def test_wrong_arguments_are_refused(dog, options, message):
 def test_a_text_has_no_strip(chase):
     with pytest.raises(UserError, match="read must be a picture here; got a text"):
         strip.render(chase)
-
-
-def test_the_cover_is_between_its_ends():
-    for value in np.linspace(0, 1, 11):
-        red, green, blue, opacity = strip.veil(value)
-        assert strip.HAZE <= opacity <= 1
-        assert all(0 <= part <= 255 for part in (red, green, blue))
-    lights = [strip.veil(v)[3] for v in np.linspace(0, 1, 11)]
-    assert lights == sorted(lights, reverse=True)

@@ -170,7 +170,8 @@ def _listed(sheet: _Sheet, word: Gaze, room: int) -> str:
 
 def _legend(sheet: _Sheet) -> Iterator[str]:
     picture, look = sheet.gazes.picture, sheet.look
-    grid = f"grid of {picture.rows} x {picture.columns} cells"
+    part = "" if picture.box is None else ", over the part of the picture that was read"
+    grid = f"grid of {picture.rows} x {picture.columns} cells{part}"
     if sheet.is_table:
         yield from _folded(f"place (row,column) weight; {grid}", look.width)
         return

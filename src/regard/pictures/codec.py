@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
 from regard.errors import FileFormatError, UserError, did_you_mean
-from regard.pictures.picture import LARGEST_COPY, Picture
+from regard.pictures.picture import LARGEST_COPY, Box, Picture
 from regard.pictures.records import Detail, Map, Record, Text, Token
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _PICTURE_KEYS = (
     "rows",
     "columns",
     "sentinel",
+    "box",
     "media_type",
     "data",
 )
@@ -91,6 +92,7 @@ def _encode_picture(picture: Picture) -> dict[str, object]:
         "rows": picture.rows,
         "columns": picture.columns,
         "sentinel": picture.sentinel,
+        "box": None if picture.box is None else list(picture.box),
         "media_type": picture.media_type,
         "data": base64.b64encode(picture.data).decode("ascii"),
     }
@@ -212,10 +214,19 @@ def _picture(value: object, name: str) -> Picture:
     media_type = _value(data["media_type"], f"{name}.media_type", str)
     title = _value(data["name"], f"{name}.name", str)
     sentinel = _value(data["sentinel"], f"{name}.sentinel", bool)
+    box = None if data["box"] is None else _box(data["box"], f"{name}.box")
     try:
-        return Picture(width, height, rows, columns, copy, media_type, title, sentinel)
+        return Picture(width, height, rows, columns, copy, media_type, title, sentinel, box)
     except UserError as error:
         raise FileFormatError(f"{name}.{error.message}") from error
+
+
+def _box(value: object, name: str) -> Box:
+    edges = _list(value, name)
+    if len(edges) != 4:
+        raise _wrong(name, "hold 4 numbers (left, top, right, bottom)", len(edges))
+    left, top, right, bottom = (_number(edge, name) for edge in edges)
+    return left, top, right, bottom
 
 
 def _bytes(value: object, name: str) -> bytes:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 from regard.pictures.codec import round_weights
 from regard.pictures.colours import STOPS
+from regard.pictures.covers import DIM, HAZE, LIT
 from regard.pictures.gaze import gazes
 from regard.pictures.lettering import is_right_to_left, visible
 from regard.pictures.picture import Picture
-from regard.pictures.strip import DIM, HAZE, LIT
 
 if TYPE_CHECKING:
     from regard.pictures.records import Record, Text
@@ -123,6 +123,8 @@ def _picture(picture: Picture) -> dict[str, object]:
         "rows": picture.rows,
         "columns": picture.columns,
         "sentinel": picture.sentinel,
+        "area": picture.area,
+        "whole": picture.box is None,
         "source": f"data:{picture.media_type};base64,{copy}",
         "veil": {"dim": DIM, "lit": LIT, "haze": HAZE},
     }

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -14,6 +15,8 @@ from regard.pictures.raster import read_size
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from PIL import Image
+
+Box: TypeAlias = tuple[float, float, float, float]
 
 MEDIA_TYPES: Final = ("image/jpeg", "image/png")
 LARGEST_COPY: Final = 2 << 20
@@ -32,7 +35,7 @@ class Picture:
 
     The columns of a record's weights are the cells in row-major order, and one more where
     `sentinel` is set: the weight of not looking at the picture at all (the adaptive attention
-    of Lu et al.). The cells divide the picture evenly.
+    of Lu et al.). The cells divide the picture evenly, or the part of it that was read.
 
     Args:
         width: Pixels of the picture as a person sees it, turned upright.
@@ -43,6 +46,9 @@ class Picture:
         media_type: "image/jpeg" or "image/png".
         name: What a person calls it, such as a file name.
         sentinel: Whether a last weight stands for not looking.
+        box: Where the edges of the grid lie: left, top, right and bottom in pixels of the upright
+            picture, inside it for a crop, beyond it where something was added around. All of the
+            picture when not given.
 
     Raises:
         UserError: A number is out of its range, or the copy is not what it is said to be.
@@ -60,6 +66,7 @@ class Picture:
     media_type: str
     name: str = ""
     sentinel: bool = False
+    box: Box | None = None
 
     def __post_init__(self) -> None:
         for name in ("width", "height", "rows", "columns"):
@@ -72,6 +79,8 @@ class Picture:
                 "Pool the weights to a coarser grid."
             )
         self._check_copy()
+        if self.box is not None:
+            object.__setattr__(self, "box", _checked_box(self.box, self.width, self.height))
 
     def _check_copy(self) -> None:
         if self.media_type not in MEDIA_TYPES:
@@ -111,6 +120,13 @@ class Picture:
         """The number of weights for each written token."""
         return self.rows * self.columns + self.sentinel
 
+    @property
+    def area(self) -> Box:
+        """Left, top, width and height of the grid, as parts of the picture's."""
+        left, top, right, bottom = self.box or (0.0, 0.0, self.width, self.height)
+        width, height = self.width, self.height
+        return left / width, top / height, (right - left) / width, (bottom - top) / height
+
     def grid(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """Lay the weights of one written token out as the grid, the sentinel left off.
 
@@ -148,8 +164,9 @@ class Picture:
         if index >= self.rows * self.columns:
             return NOT_LOOKING
         row, column = divmod(index, self.columns)
-        down = ("top", "", "bottom")[_third(row, self.rows)]
-        across = ("left", "", "right")[_third(column, self.columns)]
+        x, y, width, height = self.area
+        down = ("top", "", "bottom")[_third(y + height * (row + 0.5) / self.rows)]
+        across = ("left", "", "right")[_third(x + width * (column + 0.5) / self.columns)]
         return f"{down} {across}".strip() or "centre"
 
     @classmethod
@@ -161,6 +178,7 @@ class Picture:
         columns: int,
         name: str = "",
         sentinel: bool = False,
+        box: Box | None = None,
         longest: int = 640,
     ) -> Picture:
         """Make a picture from a PIL image: upright, on white, and no larger than a screen needs.
@@ -173,6 +191,7 @@ class Picture:
             columns: Cells of the grid, across.
             name: What a person calls it.
             sentinel: Whether a last weight stands for not looking.
+            box: Where the edges of the grid lie, where it does not cover the whole picture.
             longest: Pixels of the copy's longer side; it is never enlarged.
 
         Returns:
@@ -192,12 +211,28 @@ class Picture:
         if size != upright.size:
             upright = upright.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
         data, media_type = _encode(upright)
-        return cls(width, height, rows, columns, data, media_type, name, sentinel)
+        return cls(width, height, rows, columns, data, media_type, name, sentinel, box)
 
 
-def _third(index: int, count: int) -> int:
-    """Return 0, 1 or 2: the third in which the middle of an interval lies."""
-    return (2 * index + 1) * 3 // (2 * count)
+def _third(place: float) -> int:
+    """Return 0, 1 or 2: the third of the picture in which a place from 0 to 1 lies."""
+    return min(max(int(3 * place), 0), 2)
+
+
+def _checked_box(box: Sequence[float], width: int, height: int) -> Box:
+    try:
+        left, top, right, bottom = (float(edge) for edge in box)
+    except (TypeError, ValueError) as error:
+        raise UserError("box must be 4 numbers: left, top, right and bottom.") from error
+    # Comparisons with NaN are false, and the infinite overlaps without end.
+    inside = right > 0 and left < width and bottom > 0 and top < height
+    ordered = left < right <= left + 100 * width and top < bottom <= top + 100 * height
+    if not (inside and ordered):
+        raise UserError(
+            f"box must be left < right, top < bottom, and lie over the picture of {width} by "
+            f"{height} pixels; got ({left:g}, {top:g}, {right:g}, {bottom:g})."
+        )
+    return left, top, right, bottom
 
 
 def _on_white(image: Image.Image) -> Image.Image:

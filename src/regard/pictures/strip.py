@@ -10,16 +10,14 @@ from __future__ import annotations
 import base64
 import math
 import zlib
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
-import numpy as np
-
 from regard.errors import UserError
 from regard.pictures.colours import to_hex
+from regard.pictures.covers import Area, borders, cells, frame, outside, smooth, veil
 from regard.pictures.drawing import (
     FONTS,
     PAPER,
@@ -32,26 +30,17 @@ from regard.pictures.drawing import (
 )
 from regard.pictures.gaze import Gaze, Gazes, gazes, number
 from regard.pictures.lettering import is_right_to_left, visible
-from regard.pictures.raster import upsample, write_png
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from regard.pictures.records import Record
 
 Style: TypeAlias = Literal["smooth", "grid"]
-
-DIM, LIT, HAZE = (10, 16, 26), (255, 255, 255), 0.3
-"""The colours laid over no weight and over the most, and how opaque the second is."""
 
 _MOST_PANELS = 120
 _WIDEST = 1000.0  # of the whole strip
 _NARROWEST = 440.0
 _SIDE = 172.0  # the longer side of a panel
 _MARGIN, _GAP = 26.0, 16.0
-_SMOOTH_SIDE = 96  # pixels of a smooth veil: the renderer fills in between
-_LEVELS = 63
-_FINEST = 4.0  # pixels of a cell below which its border would hide it
 
 
 @dataclass(frozen=True)
@@ -74,6 +63,17 @@ class _Plan:
         picture = self.gazes.picture
         scale = _SIDE / max(picture.width, picture.height)
         return max(picture.width * scale, 12.0), max(picture.height * scale, 12.0)
+
+    @cached_property
+    def area(self) -> Area:
+        """Where the grid lies in a panel."""
+        x, y, width, height = self.gazes.picture.area
+        return Area(x * self.size[0], y * self.size[1], width * self.size[0], height * self.size[1])
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the grid covers just the picture."""
+        return self.gazes.picture.box is None
 
     @cached_property
     def slot(self) -> float:
@@ -108,7 +108,7 @@ class _Plan:
     def key(self) -> str:
         """Part of the names of shared elements, so that two strips fit on one page."""
         picture = self.gazes.picture
-        parts = (picture.width, picture.height, picture.rows, picture.columns)
+        parts = (picture.width, picture.height, picture.rows, picture.columns, picture.box)
         return f"{zlib.crc32(picture.data + repr(parts).encode()):08x}"
 
     def corner(self, index: int) -> tuple[float, float]:
@@ -186,9 +186,10 @@ def _said(gaze: Gaze) -> str:
 def _resolution(plan: _Plan) -> str:
     picture = plan.gazes.picture
     size = f"{picture.rows} × {picture.columns}"
+    part = "" if plan.is_whole else " What lies outside the grid was not read."
     if plan.style == "grid":
-        return f"Cells of a grid of {size}."
-    return f"Smoothed from a grid of {size} cells: it shows no more than these."
+        return f"Cells of a grid of {size}.{part}"
+    return f"Smoothed from a grid of {size} cells: it shows no more than these.{part}"
 
 
 def _definitions(plan: _Plan) -> Iterator[str]:
@@ -199,10 +200,10 @@ def _definitions(plan: _Plan) -> Iterator[str]:
         f'preserveAspectRatio="none"><image width="{width:.5g}" height="{height:.5g}" '
         f'preserveAspectRatio="none" href="data:{picture.media_type};base64,{data}"/></symbol>'
     )
-    across, down = width / picture.columns, height / picture.rows
-    lines = [f"M{i * across:.5g} 0v{height:.5g}" for i in range(1, picture.columns)]
-    lines += [f"M0 {i * down:.5g}h{width:.5g}" for i in range(1, picture.rows)]
-    drawn = "".join(lines) if min(across, down) >= _FINEST else ""
+    if not plan.is_whole:
+        rect = f'<rect width="{width:.5g}" height="{height:.5g}"/>'
+        yield f'<clipPath id="clip-{plan.key}">{rect}</clipPath>'
+    drawn = borders(picture, plan.area)
     yield (
         f'<g id="lines-{plan.key}" fill="none"><path d="{drawn}" stroke="#000" '
         f'stroke-opacity="0.2" stroke-width="1.4"/><path d="{drawn}" stroke="#fff" '
@@ -223,11 +224,20 @@ def _panel(plan: _Plan, index: int, gaze: Gaze | None) -> Iterator[str]:
     yield f'<g transform="translate({x:.5g} {y:.6g})"><title>{escaped(title)}</title>'
     yield f'<use href="#photo-{plan.key}" {area}/>'
     if gaze is not None:
-        yield from _smooth(plan, gaze) if plan.style == "smooth" else _cells(plan, gaze)
-        yield f'<use href="#lines-{plan.key}"/>'
-        yield from _outline(plan, gaze)
+        yield from _cover(plan, gaze)
     yield f'<rect {area} fill="none" stroke="#000" stroke-opacity="0.25"/></g>'
     yield from _labels(plan, (x + width / 2, y + height), gaze)
+
+
+def _cover(plan: _Plan, gaze: Gaze) -> Iterator[str]:
+    clip = "" if plan.is_whole else f' clip-path="url(#clip-{plan.key})"'
+    yield f'<g{clip}><g opacity="{plan.opacity:.3g}">'
+    if not plan.is_whole:
+        yield outside(plan.area, plan.size)
+    yield from smooth(gaze, plan.area) if plan.style == "smooth" else cells(gaze, plan.area)
+    yield f'</g><use href="#lines-{plan.key}"/>'
+    yield from frame(gaze, plan.area)
+    yield "</g>"
 
 
 def _labels(plan: _Plan, foot: tuple[float, float], gaze: Gaze | None) -> Iterator[str]:
@@ -242,80 +252,6 @@ def _labels(plan: _Plan, foot: tuple[float, float], gaze: Gaze | None) -> Iterat
     for row, line in enumerate(lines):
         place = f'x="{x:.5g}" y="{y + 38 + 15 * row:.6g}" font-size="11"'
         yield text_element(line, place, anchor="middle", fill=QUIET)
-
-
-# What is laid over the picture
-
-
-def veil(value: float) -> tuple[int, int, int, float]:
-    """Return what is laid over a cell: dark where the weight is low, a white haze where high.
-
-    Args:
-        value: The weight as a part of the strongest, 0 to 1.
-
-    Returns:
-        Red, green, blue, and the opacity before that of the whole.
-
-    Example:
-        >>> veil(0.0), veil(1.0)
-        ((10, 16, 26, 1.0), (255, 255, 255, 0.3))
-    """
-    opacity = (1 - value) + HAZE * value
-    mixed = (
-        round((low * (1 - value) + high * HAZE * value) / opacity)
-        for low, high in zip(DIM, LIT, strict=True)
-    )
-    red, green, blue = mixed
-    return red, green, blue, round(opacity, 3)
-
-
-def _smooth(plan: _Plan, gaze: Gaze) -> Iterator[str]:
-    factor = max(math.ceil(_SMOOTH_SIDE / max(gaze.grid.shape)), 1)
-    levels = _levels(gaze, upsample(gaze.grid, factor))
-    colours = [veil(i / _LEVELS) for i in range(_LEVELS + 1)]
-    palette = np.array([(*c[:3], round(255 * c[3])) for c in colours], dtype=np.uint8)
-    data = base64.b64encode(write_png(levels, palette)).decode("ascii")
-    width, height = plan.size
-    yield (
-        f'<image width="{width:.5g}" height="{height:.5g}" preserveAspectRatio="none" '
-        f'opacity="{plan.opacity:.3g}" href="data:image/png;base64,{data}"/>'
-    )
-
-
-def _levels(gaze: Gaze, weights: NDArray[np.float32]) -> NDArray[np.uint8]:
-    return np.asarray(np.rint(_LEVELS * np.clip(weights / gaze.top, 0, 1)), dtype=np.uint8)
-
-
-def _cells(plan: _Plan, gaze: Gaze) -> Iterator[str]:
-    shapes: dict[int, list[str]] = defaultdict(list)
-    for (row, column), level in np.ndenumerate(_levels(gaze, gaze.grid)):
-        shapes[int(level)].append(f"M{column} {row}h1v1h-1z")
-    width, height = plan.size
-    picture = plan.gazes.picture
-    yield (
-        f'<g opacity="{plan.opacity:.3g}" shape-rendering="crispEdges" '
-        f'transform="scale({width / picture.columns:.6g} {height / picture.rows:.6g})">'
-    )
-    for step, subpaths in sorted(shapes.items()):
-        red, green, blue, opacity = veil(step / _LEVELS)
-        fill = f'fill="{to_hex((red, green, blue))}" fill-opacity="{opacity:g}"'
-        yield f'<path {fill} d="{"".join(subpaths)}"/>'
-    yield "</g>"
-
-
-def _outline(plan: _Plan, gaze: Gaze) -> Iterator[str]:
-    """Frame the strongest cell, so that the picture does not rest on brightness alone."""
-    if gaze.strongest is None:
-        return
-    picture, (width, height) = plan.gazes.picture, plan.size
-    row, column = divmod(gaze.strongest, picture.columns)
-    across, down = width / picture.columns, height / picture.rows
-    frame = (
-        f'x="{column * across + 1:.5g}" y="{row * down + 1:.5g}" '
-        f'width="{max(across - 2, 1):.5g}" height="{max(down - 2, 1):.5g}" fill="none"'
-    )
-    yield f'<rect {frame} stroke="#000" stroke-opacity="0.75" stroke-width="3.2"/>'
-    yield f'<rect {frame} stroke="#fff" stroke-width="1.6"/>'
 
 
 # What stands below the panels

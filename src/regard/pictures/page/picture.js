@@ -2,7 +2,7 @@
 
   const invitation = "Point at a word to see where it looked, or at the picture to see which words looked there.";
   const room = () => $("looks");
-  const { rows: down, columns: across, sentinel, width: fullWidth, height: fullHeight } = data.picture;
+  const { rows: down, columns: across, sentinel, width: fullWidth, height: fullHeight, area, whole } = data.picture;
   const count = across * down;
   const photo = $("photo");
   const cover = { smooth: true, opacity: 0.75 };
@@ -51,11 +51,22 @@
     return canvas;
   }
 
+  // Where the grid lies on a canvas of a size
+  const placeOf = (width, height) => [area[0] * width, area[1] * height, area[2] * width, area[3] * height];
+
   function paintCover(context, line, width, height) {
+    const place = placeOf(width, height);
     context.save();
     context.globalAlpha = cover.opacity;
     context.imageSmoothingEnabled = cover.smooth;
-    context.drawImage(coverOf(line), 0, 0, width, height);
+    context.drawImage(coverOf(line), ...place);
+    if (!whole) {
+      context.beginPath();
+      context.rect(0, 0, width, height);
+      context.rect(...place);
+      context.fillStyle = `rgb(${data.picture.veil.dim})`;
+      context.fill("evenodd");
+    }
     context.restore();
     paintBorders(context, width, height);
     const cells = line.slice(0, count);
@@ -64,11 +75,12 @@
   }
 
   function paintBorders(context, width, height) {
-    if (Math.min(width / across, height / down) < 4) return;
+    const [x, y, w, h] = placeOf(width, height);
+    if (Math.min(w / across, h / down) < 4) return;
     for (const [style, thickness] of [["rgb(0 0 0 / .2)", 1.4], ["rgb(255 255 255 / .4)", 0.6]]) {
       context.beginPath();
-      for (let j = 1; j < across; j++) { context.moveTo((j * width) / across, 0); context.lineTo((j * width) / across, height); }
-      for (let i = 1; i < down; i++) { context.moveTo(0, (i * height) / down); context.lineTo(width, (i * height) / down); }
+      for (let j = 1; j < across; j++) { context.moveTo(x + (j * w) / across, y); context.lineTo(x + (j * w) / across, y + h); }
+      for (let i = 1; i < down; i++) { context.moveTo(x, y + (i * h) / down); context.lineTo(x + w, y + (i * h) / down); }
       context.strokeStyle = style;
       context.lineWidth = thickness;
       context.stroke();
@@ -76,8 +88,8 @@
   }
 
   function paintFrame(context, index, width, height) {
-    const w = width / across, h = height / down;
-    const x = (index % across) * w, y = Math.floor(index / across) * h;
+    const [left, top, wide, tall] = placeOf(width, height), w = wide / across, h = tall / down;
+    const x = left + (index % across) * w, y = top + Math.floor(index / across) * h;
     for (const [style, thickness] of [["rgb(0 0 0 / .75)", 3.4], ["#fff", 1.8]]) {
       context.strokeStyle = style;
       context.lineWidth = thickness;
@@ -106,7 +118,8 @@
     $("stage").style.height = `${stageSize[1]}px`;
     const size = `${down} × ${across}`;
     const grid = cover.smooth ? `Smoothed from a grid of ${size} cells: it shows no more than these.` : `Cells of a grid of ${size}.`;
-    $("resolution").textContent = `${grid} The frame is around the cell of most weight.`;
+    const part = whole ? "" : " What lies outside the grid was not read.";
+    $("resolution").textContent = `${grid}${part} The frame is around the cell of most weight.`;
     const verdict = view().verdicts[state.map] || "";
     $("verdict").textContent = verdict;
     $("verdict").hidden = !verdict;
@@ -173,8 +186,8 @@
 
   function cellAt(event) {
     const box = $("stage").getBoundingClientRect();
-    const j = Math.floor(((event.clientX - box.left) / box.width) * across);
-    const i = Math.floor(((event.clientY - box.top) / box.height) * down);
+    const j = Math.floor((((event.clientX - box.left) / box.width - area[0]) / area[2]) * across);
+    const i = Math.floor((((event.clientY - box.top) / box.height - area[1]) / area[3]) * down);
     return i < 0 || j < 0 || i >= down || j >= across ? -1 : i * across + j;
   }
 
