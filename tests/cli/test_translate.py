@@ -188,7 +188,7 @@ def test_c5_wrong_places_for_an_output(refuse: Any, tmp_path: Path) -> None:
     (tmp_path / "d.svg").mkdir()
     assert "its folder does not exist" in refuse("a", "--picture", tmp_path / "no" / "p.svg")
     assert "is a folder" in refuse("a", "--picture", tmp_path / "d.svg")
-    assert "must end in .svg, .html, .json; got 'p.png'" in refuse("a", "--picture", "p.png")
+    assert "must end in .svg, .html, .json, .png; got 'p.gif'" in refuse("a", "--picture", "p.gif")
     assert "must end in" in refuse("a", "--picture", tmp_path / "p")
 
 

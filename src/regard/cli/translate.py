@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from regard.tasks.translation import Translation, Translator
 
-_ENDINGS = (".svg", ".html", ".json")
+_ENDINGS = (".svg", ".html", ".json", ".png")
 _LARGEST_INPUT = 64 << 20  # bytes on standard input, which may never end
 _AT_ONCE = 256  # sentences translated before the first is written
 
@@ -47,7 +47,7 @@ _AT_ONCE = 256  # sentences translated before the first is written
 @click.option(
     "--picture",
     type=click.Path(path_type=Path),
-    help="Save where the model looked: .svg, .html or .json; numbered for several texts.",
+    help="Save where the model looked: .svg, .html, .png or .json; numbered for several texts.",
 )
 @click.option(
     "--show/--plain",
