@@ -23,6 +23,7 @@ VERBS = {
     "train": "Train a model from a config.",
     "evaluate": "Score a model on files it has not seen.",
     "check": "Check a config and its data without training.",
+    "data": "Check a folder of captioned pictures.",
     "new": "Write a config and sample data to begin with.",
     "list": "List bundled models, tasks and attention mechanisms.",
 }
