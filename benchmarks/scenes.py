@@ -61,7 +61,7 @@ hidden_dim = 128
 order = "bahdanau"
 attention_dim = 128
 [training]
-epochs = 16
+epochs = 12
 batch_sentences = 64
 batch_tokens = 1024
 learning_rate = 0.002
