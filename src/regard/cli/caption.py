@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regard.cli.common import (
-    check_output,
     device_option,
     force_option,
     json_option,
@@ -22,12 +18,12 @@ from regard.cli.common import (
     write_json,
     write_lines,
 )
+from regard.cli.pictures import check_picture, look_lines, numbered
 from regard.errors import UserError
 
 if TYPE_CHECKING:
     from regard.tasks.captioning import Caption, Captioner
 
-_ENDINGS = (".svg", ".html", ".json", ".png")
 _PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 _AT_ONCE = 128  # pictures described before the first caption is written
 
@@ -73,7 +69,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     """
     files = list(_files(images))
     if picture is not None:
-        _check_picture(picture, len(files), force=force, inputs=files)
+        check_picture(picture, len(files), force=force, inputs=files)
     load_torch()
     set_threads(threads)
     captioner = _captioner(model, device)
@@ -85,7 +81,7 @@ def command(  # noqa: PLR0913 - one argument for each option
         for file, result in zip(part, results, strict=True):
             number += 1
             if picture is not None:
-                result.save(_numbered(picture, number, len(files)), overwrite=force)
+                result.save(numbered(picture, number, len(files)), overwrite=force)
             if as_json:
                 write_json(_as_table(file, result))
             else:
@@ -115,19 +111,6 @@ def _files(images: tuple[Path, ...]) -> Iterator[Path]:
         yield from found
 
 
-def _check_picture(picture: Path, count: int, *, force: bool, inputs: list[Path]) -> None:
-    if picture.suffix.lower() not in _ENDINGS:
-        raise UserError(
-            f"must end in {', '.join(_ENDINGS)}; got {picture.name!r}.", where="--picture"
-        )
-    for number in range(1, count + 1):
-        check_output(_numbered(picture, number, count), force=force, inputs=inputs)
-
-
-def _numbered(picture: Path, number: int, count: int) -> Path:
-    return picture if count == 1 else picture.with_stem(f"{picture.stem}-{number}")
-
-
 def _as_table(file: Path, result: Caption) -> dict[str, Any]:
     import json
 
@@ -153,11 +136,5 @@ def _as_lines(file: Path, result: Caption, nbest: int, *, show: bool, alone: boo
             yield f"{name}{one.score:.4f}\t{one.text}"
     else:
         yield f"{name}{result.text}"
-    if not show or result.looked is None or not result.tokens:
-        return
-    from regard.pictures import detect_colour, render_terminal
-
-    columns = shutil.get_terminal_size().columns
-    colour = detect_colour(sys.stdout, os.environ)
-    yield ""
-    yield render_terminal(result.looked, width=columns, colour=colour).rstrip("\n")
+    if show:
+        yield from look_lines(result)

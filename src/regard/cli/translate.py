@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from regard.cli.common import (
-    check_output,
     device_option,
     force_option,
     json_option,
@@ -24,6 +21,7 @@ from regard.cli.common import (
     write_lines,
 )
 from regard.cli.decoding import changed, check_decoding, decoding_options
+from regard.cli.pictures import check_picture, look_lines, numbered
 from regard.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,7 +29,6 @@ if TYPE_CHECKING:
 
     from regard.tasks.translation import Translation, Translator
 
-_ENDINGS = (".svg", ".html", ".json", ".png")
 _LARGEST_INPUT = 64 << 20  # bytes on standard input, which may never end
 _AT_ONCE = 256  # sentences translated before the first is written
 
@@ -87,7 +84,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     check_decoding(decoding, beam)
     lines = _lines(texts, path, encoding)
     if picture is not None:
-        _check_picture(picture, len(lines), force=force, inputs=[path] if path else [])
+        check_picture(picture, len(lines), force=force, inputs=[path] if path else [])
     load_torch()
     set_threads(threads)
     translator = changed(_translator(model, device), decoding)
@@ -101,7 +98,7 @@ def command(  # noqa: PLR0913 - one argument for each option
         ):
             number, cut = number + 1, cut + (len(result.tokens) >= longest)
             if picture is not None:
-                result.save(_numbered(picture, number, len(lines)), overwrite=force)
+                result.save(numbered(picture, number, len(lines)), overwrite=force)
             if as_json:
                 write_json(_as_table(result))
             else:
@@ -156,19 +153,6 @@ def _standard_input(encoding: str) -> list[str]:
     return split_lines(data, encoding=encoding, where="standard input")
 
 
-def _check_picture(picture: Path, count: int, *, force: bool, inputs: Sequence[Path]) -> None:
-    if picture.suffix.lower() not in _ENDINGS:
-        raise UserError(
-            f"must end in {', '.join(_ENDINGS)}; got {picture.name!r}.", where="--picture"
-        )
-    for number in range(1, count + 1):
-        check_output(_numbered(picture, number, count), force=force, inputs=inputs)
-
-
-def _numbered(picture: Path, number: int, count: int) -> Path:
-    return picture if count == 1 else picture.with_stem(f"{picture.stem}-{number}")
-
-
 def _as_table(result: Translation) -> dict[str, Any]:
     import json
 
@@ -195,11 +179,5 @@ def _as_lines(result: Translation, *, nbest: int, show: bool) -> Iterator[str]:
         yield result.text
     if not show:
         return
-    from regard.pictures import detect_colour, render_terminal
-
     yield " ".join(token for token in result.tokens if token.strip())
-    if result.looked is not None and result.tokens:
-        columns = shutil.get_terminal_size().columns
-        colour = detect_colour(sys.stdout, os.environ)
-        yield ""
-        yield render_terminal(result.looked, width=columns, colour=colour).rstrip("\n")
+    yield from look_lines(result)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +25,7 @@ from regard.pictures.records import Map, Record, Text, Token
 from regard.tasks.base import CONFIG, Opened
 from regard.tasks.captioning_settings import CaptioningModelSettings
 from regard.tasks.networks import load_published
+from regard.tasks.output import Output
 from regard.tasks.searching import Draw, sampling_settings, search_settings, searched
 from regard.tasks.settings import DecodingSettings, map_names
 from regard.training.checkpoint import MODEL, load_model
@@ -34,59 +34,17 @@ TOKENS = "tokenizer.json"
 Shown: TypeAlias = str | Path | Image.Image
 
 
-@dataclass(frozen=True, slots=True)
-class Caption:
-    """A caption and where the model looked for each of its words.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caption(Output):
+    """A caption and where the model looked for its words; see `Output` for what it shares.
 
     Args:
         image: The picture's name.
-        text: The caption.
-        tokens: Its tokens.
-        score: Its logarithmic probability over the length penalty; n-best lists are sorted by it.
-        log_prob: Its logarithmic probability.
-        looked: The record, or None where the model has no attention.
-        truncated: Whether the caption was forced to end.
         alternatives: The next best captions, where more than one was asked for.
     """
 
     image: str
-    text: str
-    tokens: tuple[str, ...]
-    score: float
-    log_prob: float
-    looked: Record | None
-    truncated: bool = False
     alternatives: tuple[Caption, ...] = ()
-
-    @property
-    def record(self) -> Record:
-        """The picture, the caption, and the weights between.
-
-        Raises:
-            UserError: The model has no attention: it looked nowhere.
-        """
-        if self.looked is None:
-            raise UserError(
-                'record must come from a model with attention; got one of attention "none". '
-                "Use another model."
-            )
-        return self.looked
-
-    def save(self, path: str | Path, *, overwrite: bool = True) -> None:
-        """Save the pictures or the numbers, by the ending: see `Record.save`.
-
-        Args:
-            path: The file.
-            overwrite: Whether it may be replaced.
-
-        Raises:
-            UserError: The ending is unknown, the file exists, or the model has no attention.
-            EnvironmentFault: The disk is full, or the folder cannot be written to.
-        """
-        self.record.save(path, overwrite=overwrite)
-
-    def _repr_html_(self) -> str:
-        return html.escape(self.text) if self.looked is None else self.looked._repr_html_()
 
 
 class _Seen(NamedTuple):

@@ -19,9 +19,9 @@ from regard.data.features import FeatureCache
 from regard.data.images import open_image
 from regard.data.scenes import write_scenes
 from regard.data.tokens import Tokenizer
-from regard.errors import DataError, FileFormatError, UserError
+from regard.errors import DataError, UserError
 from regard.models.captioner import build_captioner, build_describer
-from regard.saving import read_json, write_file
+from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.captioning import Captioner, load_captioner
 from regard.tasks.captioning_job import (
@@ -34,7 +34,8 @@ from regard.tasks.captioning_job import (
 )
 from regard.tasks.captioning_settings import CaptionDataSettings, CaptioningSettings
 from regard.tasks.networks import load_published, network_identity
-from regard.training.loop import RUN, Outcome, RunOptions, train
+from regard.tasks.runs import run_data
+from regard.training.loop import Outcome, RunOptions, train
 
 
 def train_captioning(path: Path, changes: Sequence[str], options: RunOptions) -> Outcome:
@@ -221,7 +222,7 @@ def evaluate_captioning(
     Raises:
         UserError: There are no files, or one is wrong.
     """
-    data, root = _run_data(Path(model))
+    data, root = run_data(Path(model), CaptionDataSettings, CaptionDataSettings(train="", dev=""))
     given = dict(reading or {})
     names = {"source_column": "image", "target_column": "caption", "header": "header"}
     changed = {names[name]: value for name, value in given.items()}
@@ -235,18 +236,6 @@ def evaluate_captioning(
     language = captioner.settings.language
     found = scores(written, images.captions, language)
     return CaptionEvaluation(found, written, images, language)
-
-
-def _run_data(folder: Path) -> tuple[CaptionDataSettings, Path]:
-    """Read how a run's data files are to be read, and where they lie."""
-    for notes in (folder / RUN, folder.parent / RUN):  # a run's folder, or the model in it
-        if notes.is_file():
-            content = read_json(notes)
-            if not isinstance(content, dict) or not isinstance(content.get("root"), str):
-                raise FileFormatError("must name a root; it is no note of a run.", where=str(notes))
-            data = checked(content.get("data") or {}, CaptionDataSettings, where=str(notes))
-            return data, Path(content["root"])
-    return CaptionDataSettings(train="", dev=""), Path()
 
 
 def check_captioning(path: Path, changes: Sequence[str]) -> list[str]:

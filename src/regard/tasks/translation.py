@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import html
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -20,6 +18,7 @@ from regard.models.decoding import Hypothesis, Search, generators
 from regard.models.rescoring import AnySeq2Seq, build_model
 from regard.pictures.records import Map, Record, Text, Token
 from regard.tasks.base import CONFIG, Opened
+from regard.tasks.output import Output
 from regard.tasks.searching import Draw, sampling_settings, search_settings
 from regard.tasks.settings import DecodingSettings, map_names
 from regard.tasks.translation_search import aligned, hypotheses
@@ -30,60 +29,17 @@ SOURCE_TOKENS, TARGET_TOKENS = "tokenizer.source.json", "tokenizer.target.json"
 _CHARACTERS = 100  # no language writes a token with more
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """A translation and what the model looked at for it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Translation(Output):
+    """A translation and what the model looked at for it; see `Output` for what it shares.
 
     Args:
         source: The text that was translated.
-        text: The translation.
-        tokens: Its tokens.
-        score: Its logarithmic probability over the length penalty, with the coverage penalty;
-            n-best lists are sorted by it.
-        log_prob: Its logarithmic probability; from a pair of decoders the sum of both.
-        looked: The record, or None where the model has no attention.
-        truncated: Whether the input was cut, or the output forced to end.
         alternatives: The next best translations, where more than one was asked for.
     """
 
     source: str
-    text: str
-    tokens: tuple[str, ...]
-    score: float
-    log_prob: float
-    looked: Record | None
-    truncated: bool = False
     alternatives: tuple[Translation, ...] = ()
-
-    @property
-    def record(self) -> Record:
-        """What was read, what was written, and the weights between.
-
-        Raises:
-            UserError: The model has no attention: it looked nowhere.
-        """
-        if self.looked is None:
-            raise UserError(
-                'record must come from a model with attention; got one of attention "none". '
-                "Use another model."
-            )
-        return self.looked
-
-    def save(self, path: str | Path, *, overwrite: bool = True) -> None:
-        """Save the picture or the numbers: `.svg`, `.html` or `.json`, by the ending.
-
-        Args:
-            path: The file.
-            overwrite: Whether it may be replaced.
-
-        Raises:
-            UserError: The ending is unknown, the file exists, or the model has no attention.
-            EnvironmentFault: The disk is full, or the folder cannot be written to.
-        """
-        self.record.save(path, overwrite=overwrite)
-
-    def _repr_html_(self) -> str:
-        return html.escape(self.text) if self.looked is None else self.looked._repr_html_()
 
 
 class _Input(NamedTuple):

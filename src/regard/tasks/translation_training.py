@@ -14,16 +14,17 @@ from regard.config import checked, read_config
 from regard.data.grammar import Grammar
 from regard.data.text import Pairs, overlap
 from regard.data.tokens import Tokenizer
-from regard.errors import EnvironmentFault, FileFormatError, UserError
+from regard.errors import EnvironmentFault, UserError
 from regard.models.rescoring import build_model
-from regard.saving import read_json, write_file
+from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.metrics import Scored, require_sacrebleu, text_scores
+from regard.tasks.runs import run_data
 from regard.tasks.settings import TokenSettings
 from regard.tasks.translation import Translator, load_translator
 from regard.tasks.translation_job import TranslationJob, encode_pairs, model_settings, read_pairs
 from regard.tasks.translation_settings import DataSettings, TranslationSettings
-from regard.training.loop import RUN, Outcome, RunOptions, train
+from regard.training.loop import Outcome, RunOptions, train
 
 
 def train_translation(path: Path, changes: Sequence[str], options: RunOptions) -> Outcome:
@@ -180,7 +181,7 @@ def evaluate_translation(
 
 
 def _test_pairs(model: str, files: Sequence[str], reading: Mapping[str, Any]) -> Pairs:
-    data, root = _run_data(Path(model))
+    data, root = run_data(Path(model), DataSettings, DataSettings(train="", dev=""))
     data = checked({**data.model_dump(), **reading}, DataSettings, where="evaluate")
     if files:
         return read_pairs(list(files), data, root=Path())
@@ -190,18 +191,6 @@ def _test_pairs(model: str, files: Sequence[str], reading: Mapping[str, Any]) ->
             where="evaluate",
         )
     return read_pairs(data.test, data, root=root)
-
-
-def _run_data(folder: Path) -> tuple[DataSettings, Path]:
-    """Read how a run's data files are to be read, and where they lie."""
-    for notes in (folder / RUN, folder.parent / RUN):  # a run's folder, or the model in it
-        if notes.is_file():
-            content = read_json(notes)
-            if not isinstance(content, dict) or not isinstance(content.get("root"), str):
-                raise FileFormatError("must name a root; it is no note of a run.", where=str(notes))
-            data = checked(content.get("data") or {}, DataSettings, where=str(notes))
-            return data, Path(content["root"])
-    return DataSettings(train="", dev=""), Path()
 
 
 def check_translation(path: Path, changes: Sequence[str]) -> list[str]:

@@ -1,0 +1,51 @@
+"""What the verbs that show where a model looked have in common."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from regard.cli.common import check_output
+from regard.errors import UserError
+
+if TYPE_CHECKING:
+    from regard.tasks.output import Output
+
+ENDINGS = (".svg", ".html", ".json", ".png")
+
+
+def check_picture(picture: Path, count: int, *, force: bool, inputs: Sequence[Path]) -> None:
+    """Refuse a file for pictures that has a wrong ending, exists, or is an input.
+
+    Args:
+        picture: The file; numbered where there are several pictures.
+        count: How many.
+        force: Whether files may be replaced.
+        inputs: Files that are read.
+    """
+    if picture.suffix.lower() not in ENDINGS:
+        raise UserError(
+            f"must end in {', '.join(ENDINGS)}; got {picture.name!r}.", where="--picture"
+        )
+    for number in range(1, count + 1):
+        check_output(numbered(picture, number, count), force=force, inputs=inputs)
+
+
+def numbered(picture: Path, number: int, count: int) -> Path:
+    """Return the file of a picture: the one that was asked for, or with its number."""
+    return picture if count == 1 else picture.with_stem(f"{picture.stem}-{number}")
+
+
+def look_lines(result: Output) -> Iterator[str]:
+    """Draw where the model looked, below an empty line, for the terminal at hand."""
+    from regard.pictures import detect_colour, render_terminal
+
+    if result.looked is not None and result.tokens:
+        columns = shutil.get_terminal_size().columns
+        colour = detect_colour(sys.stdout, os.environ)
+        yield ""
+        yield render_terminal(result.looked, width=columns, colour=colour).rstrip("\n")
