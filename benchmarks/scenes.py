@@ -62,10 +62,10 @@ order = "bahdanau"
 attention_dim = 128
 [training]
 epochs = 12
-batch_sentences = 64
-batch_tokens = 1024
-learning_rate = 0.002
-warmup_steps = 200
+batch_sentences = 16
+batch_tokens = 512
+learning_rate = 0.0015
+warmup_steps = 400
 label_smoothing = 0.0
 evaluate_epochs = 4
 threads = 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import itertools
 import math
 
 import torch
@@ -73,8 +74,8 @@ class Lite0Describer(Describer):
 class SmallDescriber(Describer):
     """A small convolutional network, trained with the rest: for drawings and icons.
 
-    Each layer halves the sides, describes what it sees by more features and looks at it once more;
-    a last one keeps both. Every pixel comes with its place, so that a cell can tell where it lies.
+    Each layer halves the sides and describes what it sees by more features; a last one keeps both.
+    Every pixel comes with its place, so that a cell can tell where it lies.
 
     Args:
         dim: Size of the description of a cell.
@@ -98,11 +99,10 @@ class SmallDescriber(Describer):
             )
         self.dim, self.layers = dim, layers
         sizes = [5, *(min(channels * 2**place, dim) for place in range(layers)), dim]
-        blocks: list[nn.Module] = []
-        for place in range(layers):
-            inside, outside = sizes[place], sizes[place + 1]
-            blocks += [_block(inside, outside, stride=2), _block(outside, outside, stride=1)]
-        self.blocks = nn.Sequential(*blocks, _block(sizes[-2], dim, stride=1))
+        self.blocks = nn.Sequential(
+            *(_block(*pair, stride=2) for pair in itertools.pairwise(sizes[:-1])),
+            _block(sizes[-2], dim, stride=1),
+        )
 
     def grid(self, height: int, width: int) -> tuple[int, int]:
         """Return how many rows and columns of cells a picture of that size has."""
