@@ -31,7 +31,7 @@ from regard.tasks.captioning_training import train_captioning
 from regard.training import RunOptions
 
 RESULTS = Path(__file__).parent / "results" / "scenes.json"
-COUNTS = {"train": 12_000, "dev": 300, "test": 1_000}
+COUNTS = {"train": 24_000, "dev": 300, "test": 1_000}
 LOOKS = {
     "soft": ["model.decoder.selection=softmax"],
     "hard": ["model.decoder.selection=sampled", "model.reinforce.entropy=0.02"],
@@ -61,7 +61,7 @@ hidden_dim = 128
 order = "bahdanau"
 attention_dim = 128
 [training]
-epochs = 12
+epochs = 14
 batch_sentences = 16
 batch_tokens = 512
 learning_rate = 0.0015
@@ -93,7 +93,7 @@ def score(run: Path, folder: Path) -> dict[str, float]:
     """Score one captioner on the test scenes, in percent."""
     captioner = load(run / "model", device="cpu")
     images = read_captions(folder / "scenes", split="test")
-    regions = read_regions(folder / "scenes")
+    regions = read_regions(folder / "scenes" / "captions.jsonl")
     results = captioner(list(images.paths), beam=1)
     right = places = whole = looked = centred = named = 0
     for name, several, result in zip(images.names, images.captions, results, strict=True):

@@ -5,59 +5,96 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
-from regard.data.scenes import Scenes
+from regard.data.scenes import Scenes, write_scenes
+from regard.tasks import load
+from regard.tasks.captioning_training import train_captioning
+from regard.training import RunOptions
+
+CONFIG = """
+task = "captioning"
+metric = "loss"
+[data]
+train = "scenes"
+dev = "scenes"
+splits = ["train", "dev"]
+[model]
+item_dim = 16
+embedding_dim = 16
+picture = {network = "small", height = 32, width = 32, dim = 16}
+decoder = {kind = "gru", hidden_dim = 16, attention_dim = 16}
+[training]
+epochs = 1
+threads = 1
+device = "cpu"
+[decoding]
+beam = 2
+maximum_length = 8
+"""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A captioner that has hardly learnt anything: what counts is how it is shown."""
+    folder = tmp_path_factory.mktemp("captions")
+    scenes = Scenes(width=48, height=48, most_things=1)
+    write_scenes(folder / "scenes", {"train": 30, "dev": 6}, seed=1, scenes=scenes)
+    (folder / "config.toml").write_text(CONFIG)
+    train_captioning(folder / "config.toml", [], RunOptions(folder / "run", quiet=True))
+    return folder / "run"
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> tuple[Path, str]:
-    """A drawn scene that the bundled model can describe, and its caption."""
-    drawn = Scenes().scene(3, seed=9, split="test")
+def scene(tmp_path: Path) -> Path:
     path = tmp_path / "scene.png"
-    drawn.image.save(path)
-    return path, drawn.caption
+    Scenes().scene(3, seed=9, split="test").image.save(path)
+    return path
 
 
-def test_a_picture_is_described_and_drawn(regard: Any, scene: Any, tmp_path: Path) -> None:
-    path, caption = scene
+def test_a_picture_is_described_and_drawn(
+    regard: Any, run: Path, scene: Path, tmp_path: Path
+) -> None:
     look = tmp_path / "look.svg"
-    result = regard("caption", path, "--picture", look)
+    caption = load(run)(scene).text
+    result = regard("caption", "--model", run, scene, "--picture", look)
     assert result.code == 0, result
     assert result.out.splitlines()[0] == caption
     assert len(result.out.splitlines()) > 3  # and where it looked
-    assert look.read_text().startswith("<svg")
-    plain = regard("caption", path, "--plain", "--beam", "1")
+    assert "<svg" in look.read_text()
+    plain = regard("caption", "--model", run, scene, "--plain")
     assert plain.out == f"{caption}\n"
 
 
-def test_folders_and_several_files(regard: Any, scene: Any, tmp_path: Path) -> None:
-    path, caption = scene
-    with Image.open(path) as image:
-        image.save(tmp_path / "other.bmp")
-    result = regard("caption", tmp_path)
-    assert result.out == f"{tmp_path / 'other.bmp'}\t{caption}\n{path}\t{caption}\n"
-    listed = regard("caption", path, "--nbest", "2", "--beam", "3", "--plain")
+def test_folders_and_several_files(regard: Any, run: Path, scene: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.bmp"
+    Scenes().scene(4, seed=9, split="test").image.save(other)
+    captioner = load(run)
+    result = regard("caption", "--model", run, tmp_path, "--beam", "1")
+    expected = [f"{path}\t{captioner(path, beam=1).text}" for path in (other, scene)]
+    assert result.out.splitlines() == expected
+    listed = regard("caption", "--model", run, scene, "--nbest", "2", "--beam", "3", "--plain")
     rows = [line.split("\t") for line in listed.out.splitlines()]
     assert len(rows) == 2
     assert float(rows[0][0]) >= float(rows[1][0])
-    assert rows[0][1] == caption
 
 
-def test_json_for_programs(regard: Any, scene: Any) -> None:
-    table = json.loads(regard("caption", scene[0], "--json").out)
-    assert table["caption"] == scene[1]
-    assert table["record"]["read"]["rows"] == 8
+def test_json_for_programs(regard: Any, run: Path, scene: Path) -> None:
+    table = json.loads(regard("caption", "--model", run, scene, "--json").out)
+    assert table["caption"] == load(run)(scene).text
+    assert (table["record"]["read"]["rows"], table["record"]["read"]["columns"]) == (4, 4)
 
 
-def test_what_is_wrong_is_one_line(refused: Any, scene: Any, tmp_path: Path) -> None:
+def test_what_is_wrong_is_one_line(refused: Any, run: Path, scene: Path, tmp_path: Path) -> None:
+    def refuse(*arguments: object) -> str:
+        return refused("caption", "--model", run, *arguments)
+
     (tmp_path / "empty").mkdir()
-    assert "must hold pictures" in refused("caption", tmp_path / "empty")
-    assert "a.png" in refused("caption", tmp_path / "a.png")
+    assert "must hold pictures" in refuse(tmp_path / "empty")
+    assert "a.png" in refuse(tmp_path / "a.png")
     (tmp_path / "page.jpg").write_text("<html>")
-    assert "page.jpg" in refused("caption", tmp_path / "page.jpg")
-    assert "must end in .svg" in refused("caption", scene[0], "--picture", tmp_path / "a.gif")
-    assert "describes pictures" in refused("caption", scene[0], "--model", "en-zh")
+    assert "page.jpg" in refuse(tmp_path / "page.jpg")
+    assert "must end in .svg" in refuse(scene, "--picture", tmp_path / "a.gif")
+    assert "describes pictures" in refused("caption", "--model", "en-zh", scene)
     there = tmp_path / "there.svg"
     there.write_text("")
-    assert "there.svg" in refused("caption", scene[0], "--picture", there)
+    assert "there.svg" in refuse(scene, "--picture", there)

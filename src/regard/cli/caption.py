@@ -30,7 +30,7 @@ _AT_ONCE = 128  # pictures described before the first caption is written
 
 @click.command("caption")
 @click.argument("images", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--model", default="scenes", show_default=True, help="A bundled name, or a folder.")
+@click.option("--model", required=True, help="A run's folder, or a model's.")
 @click.option("--beam", type=click.IntRange(1, 1000), help="Hypotheses kept at each step.")
 @click.option("--nbest", type=click.IntRange(1, 1000), default=1, help="Captions of each picture.")
 @click.option("--batch-size", type=click.IntRange(1, 4096), default=32, show_default=True)
