@@ -124,6 +124,13 @@ def test_a_growing_cache_is_causal_attention(name):
         assert torch.allclose(one.weights, whole.weights[:, step, : step + 1], atol=1e-5)
 
 
+@pytest.mark.usefixtures("without_shapes")
+def test_a_single_query_is_not_unrolled():
+    attention = Attention("uniform")
+    with pytest.raises(ShapeError, match=r"queries must have shape \(batch, queries, query_dim\)"):
+        unroll(attention, torch.zeros(2, 8), attention.prepare(torch.zeros(2, 5, 8)))
+
+
 @pytest.mark.parametrize("name", [name for name in PARALLEL if name != "rotary"])
 def test_unrolling_what_has_no_state_is_one_parallel_call(name):
     attention = attention_of(name)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch import nn
 
 from regard.attention import (
     Coverage,
@@ -73,6 +74,27 @@ def test_heads_draw_in_one_order():
     ]
     assert torch.equal(*drawn)
     assert not torch.allclose(drawn[0][:, 0], drawn[0][:, 1])
+
+
+class Eye(nn.Module):
+    """Knows how its parts begin, and would not have them drawn anew one by one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        nn.init.eye_(self.inner.weight)
+        nn.init.zeros_(self.inner.bias)
+
+    def forward(self, query, key):
+        return self.inner(query) @ key.transpose(-1, -2)
+
+
+def test_a_module_draws_its_own_parts():
+    for head in MultiHead(2, 8, score=Eye()).score.heads:
+        assert torch.equal(head.function.inner.weight, torch.eye(4))
 
 
 def test_parts_of_another_size_are_named():

@@ -15,7 +15,7 @@ from regard.attention.losses import (
     marginal_log_likelihood,
     reward_to_go,
 )
-from regard.errors import MechanismError, ShapeError
+from regard.errors import MaskError, MechanismError, ShapeError
 
 SCORES = torch.tensor([0.2, -0.5, 1.0, 0.1], dtype=torch.float64)
 REWARDS = torch.tensor([1.0, 3.0, -2.0, 0.5], dtype=torch.float64)
@@ -196,6 +196,70 @@ def test_its_gradient_is_what_reinforce_estimates():
     assert torch.allclose(exact, sampled)
 
 
+def test_half_precision_and_rewards_that_are_none():
+    reinforce = Reinforce().half()
+    found = reinforce(torch.tensor([[-0.7, -0.2]]), torch.tensor([[1.0, -1.0]]))
+    assert found.loss.item() == pytest.approx(0.5)
+    moving = Reinforce()
+    moving(torch.zeros(1, 2), torch.tensor([[math.nan, 3.0]]))
+    assert moving(torch.zeros(1, 2), torch.zeros(1, 2)).baseline[0, 0].item() == pytest.approx(3.0)
+
+
+def test_nan_where_nothing_was_chosen_reaches_no_gradient():
+    mask = torch.tensor([[True, False]])
+    query, shares = torch.ones(1, 2, 3), torch.full((1, 2, 4), 0.25)
+    query[0, 1] = shares[0, 1] = math.nan
+    shares.requires_grad_()
+    reinforce = Reinforce("learned", query_dim=3, entropy=0.1)
+    found = reinforce(
+        torch.zeros(1, 2), torch.ones(1, 2), distribution=shares, query=query, mask=mask
+    )
+    found.loss.backward()
+    assert found.loss.isfinite()
+    assert shares.grad.isfinite().all()
+    assert all(parameter.grad.isfinite().all() for parameter in reinforce.parameters())
+
+
+def test_impossible_readings_have_finite_gradients():
+    shares = torch.full((1, 2), 0.5, requires_grad=True)
+    likelihoods = torch.full((1, 2), -math.inf)
+    found = marginal_log_likelihood(shares, likelihoods)
+    assert found.item() == -math.inf
+    found.masked_fill(found.isinf(), 0.0).sum().backward()
+    assert shares.grad.isfinite().all()
+
+
+@pytest.mark.usefixtures("without_shapes")
+def test_l3_masks_are_not_broadcast():
+    weights = torch.rand(2, 3, 4, 5)  # batch, heads, steps, keys
+    keys, steps = torch.rand(2, 5) > 0.3, torch.rand(2, 4) > 0.3
+    spread = doubly_stochastic(
+        weights,
+        mask=keys.unsqueeze(1).expand(2, 3, 5),
+        steps=steps.unsqueeze(1).expand(2, 3, 4),
+    )
+    assert torch.allclose(doubly_stochastic(weights, mask=keys, steps=steps), spread)
+    for wrong in (keys[0], keys[:1], torch.ones(4, 5, dtype=torch.bool)):
+        with pytest.raises(MaskError, match="mask must have shape"):
+            doubly_stochastic(weights, mask=wrong)
+    for wrong in (keys.float(), keys.long()):
+        with pytest.raises(MaskError, match="mask must be bool"):
+            doubly_stochastic(weights, mask=wrong)
+    with pytest.raises(MaskError, match="mask must have shape"):
+        reward_to_go(torch.ones(3, 3), torch.tensor([True, False, True]))
+    log_prob = torch.zeros(2, 3)
+    for shape in ((3,), (1, 3), (2, 1), (3, 2, 3)):
+        with pytest.raises(MaskError, match="mask must have shape"):
+            Reinforce()(log_prob, log_prob, mask=torch.ones(shape, dtype=torch.bool))
+    for shape in ((2, 1, 5), (3, 5)):
+        with pytest.raises(ShapeError, match="distribution must have shape"):
+            Reinforce(entropy=0.1)(log_prob, log_prob, distribution=torch.ones(shape))
+    with pytest.raises(ShapeError, match="query must have shape"):
+        Reinforce("learned", query_dim=4)(log_prob, log_prob, query=torch.ones(2, 1, 4))
+    with pytest.raises(MechanismError, match="target must be finite; got nan"):
+        doubly_stochastic(weights, target=math.nan)
+
+
 @pytest.mark.usefixtures("without_shapes")
 def test_settings_are_checked():
     with pytest.raises(MechanismError, match="query_dim must be given for a learned baseline"):
@@ -205,8 +269,11 @@ def test_settings_are_checked():
     for decay, bonus in itertools.product((-0.1, 1.0), (0.0,)):
         with pytest.raises(MechanismError, match=rf"decay must lie in \[0, 1\).*got {decay}"):
             Reinforce(decay=decay, entropy=bonus)
-    with pytest.raises(MechanismError, match="entropy be at least 0"):
-        Reinforce(entropy=-1.0)
+    for bonus in (-1.0, math.inf):
+        with pytest.raises(MechanismError, match="entropy be at least 0"):
+            Reinforce(entropy=bonus)
+    with pytest.raises(MechanismError, match="query_dim must be at least 1; got 0"):
+        Reinforce("learned", query_dim=0)
     with pytest.raises(ShapeError, match=r"reward must have the shape of log_prob, \(2, 3\)"):
         Reinforce()(torch.zeros(2, 3), torch.zeros(2, 1))
     with pytest.raises(MechanismError, match="distribution must be given for an entropy bonus"):

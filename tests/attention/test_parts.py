@@ -78,7 +78,10 @@ def test_what_does_not_belong_together_is_not_appended():
     for other in ((3, 1, 4), (2, 1, 5), (2, 2, 1, 4)):
         with pytest.raises(ShapeError) as caught:
             prepared(2, 3, 4).append(prepared(*other))
-        assert f"got {other} for (2, 3, 4)" in str(caught.value)
+        assert f"got {other} and {other} for (2, 3, 4) and (2, 3, 4)" in str(caught.value)
+    narrow = prepared(2, 1, 4)._replace(value=torch.zeros(2, 1, 3))
+    with pytest.raises(ShapeError, match=r"got \(2, 1, 4\) and \(2, 1, 3\) for"):
+        prepared(2, 3, 4).append(narrow)
 
 
 def test_mechanisms_name_their_parts_and_place():

@@ -22,13 +22,13 @@ def prepared_of(*, batch: int = 2, keys: int = 3, mask: torch.Tensor | None = No
     return Prepared(key, key, mask, torch.zeros(batch, keys, dtype=torch.bool))
 
 
-def test_items_are_zeroed_where_hidden_or_broken():
+def test_items_are_replaced_where_hidden_or_broken():
     key, value = torch.ones(1, 4, 2), torch.ones(1, 4, 1)
     key[0, 1, 0], value[0, 2, 0], key[0, 3, 1] = torch.nan, torch.inf, -torch.inf
     mask = torch.tensor([[True, True, True, False]])
     (clean_key, clean_value), broken = sanitised([key, value], mask)
-    assert clean_key[0, :, 0].tolist() == [1.0, 0.0, 0.0, 0.0]
-    assert clean_value[0, :, 0].tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert clean_key[0, :, 0].tolist() == [1.0, 1.0, 1.0, 1.0]
+    assert clean_value[0, :, 0].tolist() == [1.0, 1.0, 1.0, 1.0]
     assert broken.tolist() == [[False, True, True, False]]
     assert sanitised([key], None)[1].tolist() == [[False, True, False, True]]
 

@@ -9,7 +9,7 @@ import torch
 
 from regard.config import checked
 from regard.errors import ConfigError, MechanismError
-from regard.models.settings import Seq2SeqSettings, build_seq2seq
+from regard.models.settings import RecurrentDecoderSettings, Seq2SeqSettings, build_seq2seq
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"embedding_dim": 0}, "embedding_dim: must be greater than or equal to 1; got 0"),
@@ -145,3 +145,9 @@ def test_an_old_config_builds_the_same_parameters(build: Any) -> None:
         "decoder.readout.weight",
         "decoder.readout.bias",
     ]
+
+
+@pytest.mark.parametrize("change", [{"num_heads": 2}, {"selection": "monotonic"}])
+def test_what_looks_at_nothing_has_no_heads_and_no_selection(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="must be left out where attention is none"):
+        RecurrentDecoderSettings.model_validate({"attention": "none", **change})

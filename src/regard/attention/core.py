@@ -37,7 +37,7 @@ from regard.attention.reading import (
     sanitised,
     without_queries_axis,
 )
-from regard.errors import MaskError, MechanismError
+from regard.errors import MaskError, MechanismError, ShapeError
 
 __all__ = ["Attended", "Attention", "Prepared", "State", "Traits", "unroll"]
 
@@ -185,8 +185,8 @@ def unroll(
 ) -> Attended:
     """Run an attention over the queries one after the other, handing the state on.
 
-    For mechanisms that depend on earlier steps; without state it gives what one parallel call
-    gives.
+    For mechanisms that depend on earlier steps; for others it gives what one parallel call
+    gives, but for what is drawn at random.
 
     Args:
         attention: The attention, with one head or several.
@@ -230,6 +230,11 @@ def unroll(
 
 
 def _check_steps(attention: Mechanism, queries: Tensor, mask: Tensor | None) -> None:
+    if queries.dim() != 3:
+        raise ShapeError(
+            f"queries must have shape (batch, queries, query_dim) for {attention.name}; got "
+            f"{tuple(queries.shape)}. Call the attention itself for a single query."
+        )
     if attention.traits.positional_queries:
         raise MechanismError(
             f"queries must be read as a whole sequence by {attention.name}; got steps. Call it "

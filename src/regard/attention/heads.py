@@ -19,7 +19,8 @@ class HeadScores(Score):
     """One copy of a score for each head, each with its own parameters.
 
     Args:
-        score: The score to copy; its parameters are drawn anew in each copy.
+        score: The score to copy; its parameters are drawn anew in each copy, by the
+            `reset_parameters` of what has it. What has none begins alike in every head.
         num_heads: How many copies.
     """
 
@@ -140,11 +141,18 @@ def _has_parameters(part: nn.Module) -> bool:
 def _copies(part: nn.Module, num_heads: int) -> nn.ModuleList:
     heads = nn.ModuleList(copy.deepcopy(part) for _ in range(num_heads))
     for head in heads:
-        for module in head.modules():
-            reset = getattr(module, "reset_parameters", None)
-            if callable(reset):
-                reset()
+        _reset(head)
     return heads
+
+
+def _reset(module: nn.Module) -> None:
+    """Draw parameters anew; a module that knows how to does so for all that it holds."""
+    reset = getattr(module, "reset_parameters", None)
+    if callable(reset):
+        reset()
+        return
+    for child in module.children():
+        _reset(child)
 
 
 def _of_head(state: State | None, head: int) -> State | None:

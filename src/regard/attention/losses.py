@@ -5,6 +5,7 @@ Sums, not means: divide by the number of rows or steps as the rest of the loss i
 
 from __future__ import annotations
 
+import math
 from typing import Literal, NamedTuple
 
 import torch
@@ -12,7 +13,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from regard.attention.functional import widened
-from regard.errors import MechanismError, ShapeError, did_you_mean
+from regard.attention.scores.sizes import check_positive
+from regard.errors import MaskError, MechanismError, ShapeError, did_you_mean
 
 _SMALLEST = 1e-12  # a share this small counts as one that is none
 
@@ -85,7 +87,8 @@ class Reinforce(nn.Module):
                 f"query_dim must be given for a learned baseline, and for no other; got "
                 f"{query_dim} and {baseline!r}."
             )
-        if not (0.0 <= decay < 1.0 and entropy >= 0.0):
+        check_positive(query_dim=query_dim)
+        if not (0.0 <= decay < 1.0 and 0.0 <= entropy < math.inf):
             raise MechanismError(
                 f"decay must lie in [0, 1) and entropy be at least 0; got {decay} and {entropy}. "
                 "0.9 and 0.01 are usual."
@@ -118,6 +121,7 @@ class Reinforce(nn.Module):
 
         Raises:
             ShapeError: The shapes differ.
+            MaskError: The mask has the wrong type or shape.
             MechanismError: The distribution or the query is missing.
         """
         if log_prob.shape != reward.shape:
@@ -125,7 +129,9 @@ class Reinforce(nn.Module):
                 f"reward must have the shape of log_prob, {tuple(log_prob.shape)}; got "
                 f"{tuple(reward.shape)}. Expand the reward of a whole row over its steps."
             )
-        real = torch.ones_like(reward, dtype=torch.bool) if mask is None else mask
+        self._check(log_prob, distribution, query)
+        real = torch.ones_like(reward, dtype=torch.bool)
+        real = real if mask is None else checked_mask("mask", mask, tuple(reward.shape))
         reward = reward.detach().masked_fill(~real, 0.0)
         baseline, fit = self._expected(reward, query, real)
         advantage = (reward - baseline.detach()).masked_fill(~real, 0.0)
@@ -143,13 +149,14 @@ class Reinforce(nn.Module):
         nothing = reward.new_zeros(())
         if self.expected is None:
             # Over the weight of all rewards so far, so that the first zero does not count.
-            mean = self.mean / self.weight.clamp(min=_SMALLEST)
+            mean = self.mean.float() / self.weight.float().clamp(min=_SMALLEST)
             return mean.to(reward.dtype).expand_as(reward), nothing
         if query is None:
             raise MechanismError(
                 "query must be given for a learned baseline; got None. It looks at what was known."
             )
-        found = self.expected(query.detach()).squeeze(-1)
+        seen = query.detach().masked_fill(~real.unsqueeze(-1), 0.0)
+        found = self.expected(seen).squeeze(-1)
         return found, (found - reward).masked_fill(~real, 0.0).square().sum()
 
     def _entropy(self, distribution: Tensor | None, real: Tensor) -> Tensor:
@@ -157,16 +164,61 @@ class Reinforce(nn.Module):
             raise MechanismError(
                 "distribution must be given for an entropy bonus; got None. Attended holds it."
             )
-        rows = entropy(distribution)
-        rows = rows.sum(dim=1) if rows.dim() == 3 else rows  # over heads
-        return rows.masked_fill(~real, 0.0).sum()
+        made = real if distribution.dim() == 3 else real.unsqueeze(1)  # (batch, heads or 1, steps)
+        shares = distribution.masked_fill(~made.unsqueeze(-1), 0.0)
+        return entropy(shares).sum()
+
+    def _check(self, log_prob: Tensor, distribution: Tensor | None, query: Tensor | None) -> None:
+        batch, steps = log_prob.shape
+        if distribution is not None and (
+            distribution.dim() not in (3, 4)
+            or (distribution.shape[0], distribution.shape[-2]) != (batch, steps)
+        ):
+            raise ShapeError(
+                f"distribution must have shape (batch={batch}, steps={steps}, keys), heads second; "
+                f"got {tuple(distribution.shape)}. Attended holds it."
+            )
+        if query is not None and tuple(query.shape[:-1]) != (batch, steps):
+            raise ShapeError(
+                f"query must have shape (batch={batch}, steps={steps}, query_dim); got "
+                f"{tuple(query.shape)}."
+            )
 
     @torch.no_grad()
     def _move(self, rewards: Tensor) -> None:
+        rewards = rewards[rewards.isfinite()]  # one that is not would stay for ever
         if rewards.numel():
             share = 1.0 - self.decay
             self.mean.mul_(self.decay).add_(share * rewards.mean().to(self.mean.dtype))
             self.weight.mul_(self.decay).add_(share)
+
+
+def checked_mask(
+    name: str, mask: Tensor, shape: tuple[int, ...], *, heads: bool = False
+) -> Bool[Tensor, "..."]:
+    """Return a mask that has a shape, or that shape without heads; nothing else is broadcast.
+
+    Args:
+        name: What the mask is called.
+        mask: The mask.
+        shape: The shape that it should have.
+        heads: Whether the second axis is that of heads, which a mask may leave out.
+
+    Returns:
+        The mask, with an axis of 1 for heads where it had none.
+
+    Raises:
+        MaskError: The type or the shape is another.
+    """
+    if mask.dtype != torch.bool:
+        raise MaskError(f"{name} must be bool; got {mask.dtype}. True = counts: use {name} != 0.")
+    if heads and tuple(mask.shape) == (shape[0], *shape[2:]):
+        return mask.unsqueeze(1)
+    if tuple(mask.shape) != shape:
+        raise MaskError(
+            f"{name} must have shape {shape}; got {tuple(mask.shape)}. Nothing is broadcast."
+        )
+    return mask
 
 
 def entropy(distribution: Float[Tensor, "*lead keys"]) -> Float[Tensor, "*lead"]:
@@ -195,35 +247,47 @@ def reward_to_go(
         The reward of each step, without a gradient.
     """
     earned = log_likelihood.detach()
-    earned = earned if mask is None else earned.masked_fill(~mask, 0.0)
+    if mask is not None:
+        earned = earned.masked_fill(~checked_mask("mask", mask, tuple(earned.shape)), 0.0)
     return earned.flip(1).cumsum(dim=1).flip(1)
 
 
 def doubly_stochastic(
     weights: Float[Tensor, "*lead steps keys"],
     *,
-    mask: Bool[Tensor, "*lead keys"] | None = None,
-    steps: Bool[Tensor, "*lead steps"] | None = None,
+    mask: Bool[Tensor, "..."] | None = None,
+    steps: Bool[Tensor, "..."] | None = None,
     target: float = 1.0,
 ) -> Float[Tensor, ""]:
     """Ask that every item be looked at in the end: `Σ_j (τ - Σ_t s_tj)²`.
 
     Args:
         weights: The weights.
-        mask: True where an item is real; padding is not asked for.
-        steps: True where a step is real; others do not count.
+        mask: True where an item is real; padding is not asked for. Without heads it serves all.
+        steps: True where a step is real; others do not count. Without heads it serves all.
         target: `τ`, how much weight each item should get over all steps.
 
     Returns:
         The sum over items and rows.
 
+    Raises:
+        MaskError: A mask has the wrong type or shape.
+        MechanismError: The target is not finite.
+
     References:
         Xu et al. 2015.
     """
     weights = widened(weights)
-    counted = weights if steps is None else weights.masked_fill(~steps.unsqueeze(-1), 0.0)
-    missing = (target - counted.sum(dim=-2)).square()
-    return (missing if mask is None else missing.masked_fill(~mask, 0.0)).sum()
+    if not math.isfinite(target):
+        raise MechanismError(f"target must be finite; got {target}. 1.0 is usual.")
+    if steps is not None:
+        read = checked_mask("steps", steps, tuple(weights.shape[:-1]), heads=weights.dim() == 4)
+        weights = weights.masked_fill(~read.unsqueeze(-1), 0.0)
+    missing = (target - weights.sum(dim=-2)).square()  # (batch, heads, keys)
+    if mask is not None:
+        real = checked_mask("mask", mask, tuple(missing.shape), heads=weights.dim() == 4)
+        missing = missing.masked_fill(~real, 0.0)
+    return missing.sum()
 
 
 def guided_alignment(
@@ -274,7 +338,7 @@ def marginal_log_likelihood(
         Deng et al., Latent alignment and variational attention, 2018.
     """
     shares = widened(distribution)
-    none = shares <= 0.0
+    none = (shares <= 0.0) | (log_likelihood == -torch.inf)
     joint = shares.masked_fill(none, 1.0).log() + log_likelihood.masked_fill(none, 0.0)
     summed = joint.masked_fill(none, -torch.inf).masked_fill(none.all(-1, keepdim=True), 0.0)
     return summed.logsumexp(dim=-1).masked_fill(none.all(dim=-1), -torch.inf)

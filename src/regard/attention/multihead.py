@@ -21,6 +21,7 @@ from regard.attention.building import (
 from regard.attention.heads import parts_of_heads
 from regard.attention.parts import Attended, Mechanism, Prepared, Score, Selection, State
 from regard.attention.reading import (
+    HARMLESS,
     Reading,
     allowed_pairs,
     attend,
@@ -74,7 +75,7 @@ class MultiHead(Mechanism):
         selection: Selection | str = "softmax",
         dropout: float = 0.0,
     ) -> None:
-        if num_heads < 1 or query_dim < 1 or query_dim % num_heads:
+        if not isinstance(num_heads, int) or min(num_heads, query_dim) < 1 or query_dim % num_heads:
             raise MechanismError(
                 f"num_heads must divide query_dim; got {num_heads} and {query_dim}. "
                 "Choose sizes such as 8 heads of 64."
@@ -186,7 +187,7 @@ class MultiHead(Mechanism):
         if allowed is not None:
             # A query that may attend to nothing in any head may hold anything, NaN included.
             nothing = ~allowed.any(dim=-1).any(dim=1).unsqueeze(-1)  # (batch or 1, queries or 1, 1)
-            query = query.masked_fill(nothing, 0.0)
+            query = query.masked_fill(nothing, HARMLESS)
         heads = self._heads(self.query_projection(query))
         reading = Reading(heads, prepared, allowed, generator)
         attended = self._joined(attend(self, reading, state), nothing)

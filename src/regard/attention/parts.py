@@ -101,7 +101,7 @@ class Prepared(NamedTuple):
         value: Values, `(batch, keys, value_dim)`, with heads second where there are heads.
         mask: True where any query may attend, or None where all keys may be attended to.
         broken: True where a key that may be attended to holds NaN or infinity. Such keys were
-            set to zero; a query that attends to one gets NaN, and no other query does.
+            replaced; a query that attends to one gets NaN, and no other query does.
     """
 
     key: Float[Tensor, "batch *heads keys dim"]
@@ -133,11 +133,14 @@ class Prepared(NamedTuple):
         Raises:
             ShapeError: The batch, the heads or the sizes differ.
         """
-        ours, theirs = [(*p.key.shape[:-2], *p.key.shape[-1:]) for p in (self, other)]
+        ours, theirs = [
+            (*p.key.shape[:-2], p.key.shape[-1], p.value.shape[-1]) for p in (self, other)
+        ]
         if ours != theirs:
             raise ShapeError(
                 f"other must have the batch, heads and sizes of the keys it is added to; got "
-                f"{tuple(other.key.shape)} for {tuple(self.key.shape)}. Prepare both with one "
+                f"{tuple(other.key.shape)} and {tuple(other.value.shape)} for "
+                f"{tuple(self.key.shape)} and {tuple(self.value.shape)}. Prepare both with one "
                 "attention."
             )
         mask = None

@@ -12,6 +12,9 @@ from regard.attention import functional, masks
 from regard.attention.parts import Attended, Mechanism, Prepared, State
 from regard.errors import DivergedError
 
+HARMLESS = 1.0
+"""What stands for items that nobody reads: unlike zeros it has a length to be divided by."""
+
 
 class Reading(NamedTuple):
     """Queries, what they read, which pairs are allowed, and what draws at random."""
@@ -25,7 +28,7 @@ class Reading(NamedTuple):
 def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Attended:
     """Score, select and sum, on any leading axes.
 
-    Keys that were not finite take part as zeros: `marked` tells who may attend to one.
+    Keys that were not finite take part as ones: `marked` tells who may attend to one.
 
     Args:
         mechanism: What holds the parts.
@@ -42,7 +45,7 @@ def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Atten
     query, prepared, allowed, generator = reading
     if allowed is not None:
         # A query with nothing to attend to may hold anything: NaN must not reach the projections.
-        query = query.masked_fill(~allowed.any(dim=-1, keepdim=True), 0.0)
+        query = query.masked_fill(~allowed.any(dim=-1, keepdim=True), HARMLESS)
     scores = mechanism.score(query, prepared.key, state)
     if mechanism.check_finite:
         _require_finite(mechanism, scores, reading, state)
@@ -137,21 +140,21 @@ def _require_finite(
 
 
 def sanitised(tensors: list[Tensor], mask: Tensor | None) -> tuple[list[Tensor], Tensor]:
-    """Set to zero every item that is hidden or not finite.
+    """Put something harmless in the place of every item that is hidden or not finite.
 
     Args:
         tensors: Keys and values, `(batch, keys, dim)` each.
         mask: `(batch, keys)`, True = may attend; None hides nothing.
 
     Returns:
-        The tensors with those items zeroed, and a mask of the items that are not finite though
+        The tensors with those items replaced, and a mask of the items that are not finite though
         they may be attended to.
     """
     finite = torch.isfinite(tensors[0]).all(dim=-1)
     for tensor in tensors[1:]:
         finite = finite & torch.isfinite(tensor).all(dim=-1)
     kept = finite if mask is None else finite & mask
-    clean = [tensor.masked_fill(~kept.unsqueeze(-1), 0.0) for tensor in tensors]
+    clean = [tensor.masked_fill(~kept.unsqueeze(-1), HARMLESS) for tensor in tensors]
     return clean, ~finite if mask is None else mask & ~finite
 
 

@@ -128,6 +128,11 @@ class RecurrentDecoderSettings(_OneWay):
                 f"attention must be none for the order none, which never looks; got "
                 f"{self.attention!r}. Set attention = 'none', or another order"
             )
+        if self.attention == "none" and (self.num_heads, self.selection) != (1, "softmax"):
+            raise ValueError(
+                f"num_heads and selection must be left out where attention is none; got "
+                f"{self.num_heads} and {self.selection!r}. Choose an attention"
+            )
         if self.hidden_dim % self.num_heads:
             raise ValueError(
                 f"num_heads must divide hidden_dim; got {self.num_heads} and {self.hidden_dim}"

@@ -102,6 +102,11 @@ def check_attention(
         Attention: 1 passed, 0 failed, 0 skipped
     """
     chosen = _chosen(checks)
+    if not chosen or not dtypes:
+        raise MechanismError(
+            f"checks and dtypes must name at least one; got {len(chosen)} and {len(dtypes)}. "
+            "Leave them out for all checks in float32."
+        )
     subject = subject_of(attention, query_dim=query_dim, key_dim=key_dim, traits=traits)
     with torch.random.fork_rng(enabled=True, devices=[]):
         torch.manual_seed(0)

@@ -54,9 +54,12 @@ def calls_leave_no_trace(subject: Subject) -> None:
     """In evaluation a call gives the same again, whatever was called in between."""
     inputs, mask = subject.inputs(), subject.key_mask()
     first = subject.read(inputs, mask)
+    kept = Read(first.context.clone(), first.weights.clone())
     subject.read(subject.inputs(batch=2, keys=7))
-    again = subject.read(inputs, mask)
-    require_same(again, first, "of a second call")
+    subject.read(inputs._replace(query=-inputs.query), mask)
+    again = subject.read(subject.inputs(), mask)
+    require_same(first, kept, "of a first call after a second one")
+    require_same(again, kept, "of a second call")
 
 
 def strides_do_not_matter(subject: Subject) -> None:
@@ -106,6 +109,9 @@ def prepared_keys_agree(subject: Subject) -> None:
     prepared = prepare(inputs.key, inputs.value, mask=mask)
     read = Read(*subject.attention(inputs.query, prepared)[:2])
     require_same(read, expected, "of prepared keys")
+    both = mask.unsqueeze(1) & subject.query_mask()
+    joined = Read(*subject.attention(inputs.query, prepared, mask=subject.query_mask())[:2])
+    require_same(joined, subject.read(inputs, both), "of prepared keys under a mask of the call")
     if subject.traits.positional_queries:
         return
     first = Read(*subject.attention(inputs.query[:, :1], prepared)[:2])
@@ -126,14 +132,20 @@ def weights_are_those_before_dropout(subject: Subject) -> None:
     module = subject.module()
     if subject.traits.stochastic or subject.traits.hard_evaluation:
         raise NotApplicable("its weights are made otherwise in training")
-    inputs, mask = subject.inputs(), subject.key_mask()
-    expected = subject.read(inputs, mask).weights
-    module.train()
-    try:
-        weights = subject.read(inputs, mask).weights
-    finally:
-        module.eval()
-    require_close(weights, expected, "weights in training")
+    dropped = any(getattr(part, "dropout", 0.0) for part in module.modules())
+    for inputs, mask in (
+        (subject.inputs(), subject.key_mask()),
+        (subject.inputs(), subject.query_mask()),
+    ):
+        expected = subject.read(inputs, mask)
+        module.train()
+        try:
+            read = subject.read(inputs, mask)
+        finally:
+            module.eval()
+        require_close(read.weights, expected.weights, "weights in training")
+        if not dropped:
+            require_close(read.context, expected.context, "context in training")
 
 
 def copies_agree(subject: Subject) -> None:

@@ -34,6 +34,9 @@ def empty_rows_give_zeros(subject: Subject) -> None:
     """A row that may attend to nothing gets zero weights and a zero context."""
     read = subject.read(*_with_empty_row(subject))
     _require_zero(read.rows(slice(1, 2)), "a row with nothing to attend to")
+    hidden = torch.zeros(subject.BATCH, 1, dtype=torch.bool, device=subject.device)
+    read = subject.read(subject.inputs(keys=1), hidden)
+    _require_zero(read, "a memory whose only item is hidden")
 
 
 def empty_rows_have_finite_gradients(subject: Subject) -> None:
@@ -75,8 +78,9 @@ def broken_items_under_the_mask_change_no_result(subject: Subject) -> None:
     inputs, mask = subject.inputs(), subject.key_mask()
     expected = subject.read(inputs, mask)
     for number in BROKEN:
-        read = subject.read(inputs.holding(~mask, number), mask)
-        require_same(read, expected, f"with {number} under the mask")
+        for parts in ("both", "value", "feature"):
+            read = subject.read(inputs.holding(~mask, number, parts), mask)
+            require_same(read, expected, f"with {number} under the mask ({parts})")
 
 
 def broken_items_under_the_mask_change_no_gradient(subject: Subject) -> None:

@@ -40,13 +40,12 @@ def gradients_reach_the_inputs(subject: Subject) -> None:
 def gradients_are_right(subject: Subject) -> None:
     """Gradients of inputs and parameters agree with differences, in float64."""
     exact = subject.copied(torch.float64)
-    mask = exact.key_mask()[:2]
-    check_gradients(
-        exact,
-        exact.inputs(batch=2),
-        lambda inputs: tuple(exact.read(inputs, mask)),
-        smooth=exact.smooth,
-    )
+    for mask in (exact.key_mask()[:2], exact.query_mask()[:2]):
+
+        def read(inputs: Inputs, mask: Tensor = mask) -> tuple[Tensor, ...]:
+            return tuple(exact.read(inputs, mask))
+
+        check_gradients(exact, exact.inputs(batch=2), read, smooth=exact.smooth)
 
 
 def check_gradients(

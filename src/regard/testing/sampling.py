@@ -84,6 +84,7 @@ def training_gradients_are_right(subject: Subject) -> None:
 def _drawn(subject: Subject, inputs: Inputs, mask: Tensor, seed: int) -> Any:
     """Read many copies of the inputs' first row, in training, with a generator of one's own."""
     many = Inputs(*[tensor[:1].expand(_DRAWS, *tensor.shape[1:]) for tensor in inputs])
+    many = many._replace(query=many.query.detach().requires_grad_())
     generator = torch.Generator(subject.device).manual_seed(seed)
     with _training(subject, 1):
         return subject.attention(*many, mask=mask[:1].expand(_DRAWS, -1), generator=generator)
@@ -98,6 +99,7 @@ def _require_samples(subject: Subject) -> None:
 def generators_decide(subject: Subject) -> None:
     """A generator of one's own decides the draws, and the global one is left alone."""
     _require_samples(subject)
+    _require_separate_draws(subject)
     inputs, mask = subject.inputs(queries=1), subject.key_mask()
     first, again = [_drawn(subject, inputs, mask, seed=5)[1] for _ in range(2)]
     require(torch.equal(first, again), "one generator must draw the same twice")
@@ -110,6 +112,19 @@ def generators_decide(subject: Subject) -> None:
         expected = torch.rand(())
         _drawn(subject, inputs, mask, seed=5)
         require(torch.equal(torch.rand(()), expected), "the global generator must be left alone")
+
+
+def _require_separate_draws(subject: Subject) -> None:
+    """Fail unless equal queries of one row are drawn for separately."""
+    if subject.traits.stateful or subject.traits.positional_queries:
+        return
+    inputs = subject.inputs(queries=1)
+    many = inputs._replace(query=inputs.query.expand(-1, 50, -1))
+    with _training(subject, 1):
+        weights = subject.read(many).weights
+    rows = weights.movedim(1, -2).flatten(2) if weights.dim() == 4 else weights
+    alike = all(bool((row == row[:1]).all()) for row in rows)
+    require(not alike, "every query must have a draw of its own")
 
 
 def samples_follow_the_distribution(subject: Subject) -> None:
@@ -125,6 +140,8 @@ def samples_follow_the_distribution(subject: Subject) -> None:
     expected = (weights * shares.clamp(min=1e-30).log()).sum(dim=-1)
     expected = expected.sum(dim=1) if weights.dim() == 4 else expected  # over heads
     require_close(log_prob, expected, "log_prob of the choice", tolerance=1e-3)
+    reaches = log_prob.requires_grad or not subject.traits.reads_keys
+    require(reaches, "log_prob must carry a gradient to the scores")
     frequency, probability = weights.double().mean(dim=0), shares.double()[0]
     allowed = 5.0 * (probability * (1 - probability) / _DRAWS).sqrt() + 1.0 / _DRAWS
     gap = ((frequency - probability).abs() - allowed).max().item()

@@ -37,12 +37,22 @@ class Inputs(NamedTuple):
         """Keep some keys with their values."""
         return Inputs(self.query, self.key[:, index], self.value[:, index])
 
-    def holding(self, where: Tensor, number: float) -> Inputs:
-        """Put a number into keys and values wherever `(batch, keys)` is True."""
+    def holding(self, where: Tensor, number: float, parts: str = "both") -> Inputs:
+        """Put a number into keys and values wherever `(batch, keys)` is True.
+
+        Args:
+            where: Which items.
+            number: The number.
+            parts: "both" whole, "value" alone, or "feature" for the first of each key and value.
+        """
         spread = where.unsqueeze(-1)
-        return Inputs(
-            self.query, self.key.masked_fill(spread, number), self.value.masked_fill(spread, number)
-        )
+        key, value = self.key.masked_fill(spread, number), self.value.masked_fill(spread, number)
+        if parts == "value":
+            key = self.key
+        if parts == "feature":
+            key = torch.cat([key[..., :1], self.key[..., 1:]], dim=-1)
+            value = torch.cat([value[..., :1], self.value[..., 1:]], dim=-1)
+        return Inputs(self.query, key, value)
 
 
 class Read(NamedTuple):

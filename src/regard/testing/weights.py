@@ -60,9 +60,10 @@ def shapes_and_types_are_right(subject: Subject) -> None:
 
 def weights_are_shares(subject: Subject) -> None:
     """Weights are finite and not negative, and sum to one where the traits say so."""
-    inputs = subject.inputs()
-    for what, mask in _masks(subject):
-        weights = subject.read(inputs, mask).weights
+    found = [(what, subject.read(subject.inputs(), mask)) for what, mask in _masks(subject)]
+    found.append(("over many keys", subject.read(subject.inputs(keys=70))))
+    for what, read in found:
+        weights = read.weights
         require(torch.isfinite(weights).all(), f"weights {what} must be finite")
         lowest = weights.min().item()
         require(lowest >= 0.0, f"weights {what} must be at least 0; got {lowest:.3g}")
@@ -145,12 +146,13 @@ def permuting_keys_permutes_weights(subject: Subject) -> None:
 
 def batch_rows_are_independent(subject: Subject) -> None:
     """Each row alone gives what it gives in a batch."""
-    inputs, mask = subject.inputs(), subject.key_mask()
-    together = subject.read(inputs, mask)
-    for row in range(subject.BATCH):
-        only = slice(row, row + 1)
-        alone = subject.read(inputs.rows(only), mask[only])
-        require_same(alone, together.rows(only), f"of row {row} alone")
+    for batch in (subject.BATCH, 10):
+        inputs, mask = subject.inputs(batch=batch), subject.key_mask().repeat(4, 1)[:batch]
+        together = subject.read(inputs, mask)
+        for row in range(batch):
+            only = slice(row, row + 1)
+            alone = subject.read(inputs.rows(only), mask[only])
+            require_same(alone, together.rows(only), f"of row {row} of {batch} alone")
 
 
 def queries_are_independent(subject: Subject) -> None:
@@ -159,13 +161,15 @@ def queries_are_independent(subject: Subject) -> None:
         raise NotApplicable("it goes step by step")
     if subject.traits.positional_queries:
         raise NotApplicable("a query's place among the others matters")
-    inputs, mask = subject.inputs(), subject.query_mask()
-    together = subject.read(inputs, mask)
-    for place in range(subject.queries):
-        only = slice(place, place + 1)
-        alone = subject.read(inputs._replace(query=inputs.query[:, only]), mask[:, only])
-        expected = Read(together.context[:, only], together.weights[..., only, :])
-        require_same(alone, expected, f"of query {place} alone")
+    for queries in (subject.queries, 12):
+        inputs = subject.inputs(queries=queries)
+        mask = subject.query_mask().repeat(1, 4, 1)[:, :queries]
+        together = subject.read(inputs, mask)
+        for place in range(queries):
+            only = slice(place, place + 1)
+            alone = subject.read(inputs._replace(query=inputs.query[:, only]), mask[:, only])
+            expected = Read(together.context[:, only], together.weights[..., only, :])
+            require_same(alone, expected, f"of query {place} of {queries} alone")
 
 
 def context_is_weights_times_values(subject: Subject) -> None:

@@ -24,6 +24,27 @@ def test_more_keys_than_places_are_refused():
         attention(torch.zeros(1, 4), torch.zeros(1, 4, 4))
 
 
+def test_a_cache_may_not_outgrow_the_places():
+    attention = Attention(Location(4, max_keys=3))
+    cache = attention.prepare(torch.zeros(1, 3, 4))
+    grown = cache.append(attention.prepare(torch.zeros(1, 1, 4)))
+    with pytest.raises(ShapeError, match=r"at most max_keys=3 items for Location; got 4"):
+        attention(torch.zeros(1, 4), grown)
+
+
+class Normalising(nn.Module):
+    """Divides by lengths, as people's own scores do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.projection = nn.Linear(4, 4, bias=False)
+
+    def forward(self, query, key):
+        query = self.projection(query)
+        query = query / query.norm(dim=-1, keepdim=True)
+        return query @ (key / key.norm(dim=-1, keepdim=True)).transpose(-1, -2)
+
+
 def distance(query, key):
     return -torch.cdist(query, key)
 
@@ -37,7 +58,7 @@ class Learned(nn.Module):
         return self.scale * (query @ key.transpose(-1, -2))
 
 
-@pytest.mark.parametrize("function", [distance, Learned()])
+@pytest.mark.parametrize("function", [distance, Learned(), Normalising()])
 def test_a_function_of_ones_own_conforms(function):
     check_attention(Attention(function), checks=None)
     check_attention(MultiHead(2, 8, score=function))

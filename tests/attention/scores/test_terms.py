@@ -96,6 +96,25 @@ def test_terms_and_steps_do_not_go_together():
         unroll(attention, torch.zeros(1, 2, 4), attention.prepare(torch.zeros(1, 2, 4)))
 
 
+def test_a_sum_of_a_sum_is_one_sum():
+    nested = Sum(Sum(ScaledDot(), ALiBi()), RelativeBias(2))
+    flat = Sum(ScaledDot(), ALiBi(), RelativeBias(2))
+    assert [type(term) for term in nested.terms] == [ALiBi, RelativeBias]
+    heads, items = MultiHead(2, 8, score=nested), torch.randn(1, 6, 8)
+    plain = MultiHead(2, 8, score=flat)
+    plain.load_state_dict(heads.state_dict())
+    assert torch.equal(heads(items, items).weights, plain(items, items).weights)
+    assert heads.score.terms[0].slopes.flatten().tolist() == [0.0625, 0.00390625]
+
+
+@pytest.mark.usefixtures("without_shapes")
+def test_what_is_no_term_is_not_added():
+    for wrong in (torch.nn.Linear(2, 2), Dot()):
+        words = f"terms must be Terms.*got {type(wrong).__name__}"
+        with pytest.raises(MechanismError, match=words):
+            Sum(ScaledDot(), wrong)
+
+
 def test_settings_are_checked():
     for slope in (0.0, -1.0, math.inf, math.nan):
         with pytest.raises(MechanismError, match=f"slope must be positive.*got {slope}"):

@@ -98,10 +98,12 @@ def test_the_place_gets_a_gradient_and_each_head_its_own():
     assert not torch.equal(first.hidden.weight, second.hidden.weight)
 
 
+@pytest.mark.usefixtures("without_shapes")
 def test_settings_are_checked():
     for part in (LocalMonotonic, lambda d: LocalPredictive(4, half_width=d)):
-        with pytest.raises(MechanismError, match="half_width must be at least 1; got 0"):
-            part(0)
+        for width in (0, 2.5, math.nan):
+            with pytest.raises(MechanismError, match=f"half_width must be at least 1; got {width}"):
+                part(width)
     with pytest.raises(MechanismError, match=r"query_dim and hidden_dim must be.*got 4 and 0"):
         LocalPredictive(4, hidden_dim=0)
     with pytest.raises(MechanismError, match="query must be given to LocalPredictive"):

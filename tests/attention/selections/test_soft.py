@@ -173,6 +173,17 @@ def test_a_learned_alpha_gets_a_gradient_and_each_head_its_own():
     assert (weights[:, 0] > 0).float().mean() > (weights[:, 1] > 0).float().mean() + 0.2
 
 
+def test_a_learned_alpha_stays_where_float32_can_follow():
+    selection = Entmax(1.5, learned=True)
+    scores = torch.randn(3, 2, 6)
+    with torch.no_grad():
+        selection.alpha_logit.fill_(-20.0)
+    weights = selection(scores, None).weights
+    assert torch.allclose(weights, scores.softmax(-1), atol=2e-3)
+    weights[..., 0].sum().backward()
+    assert selection.alpha_logit.grad.isfinite()
+
+
 @pytest.mark.parametrize("number", [0.0, -1.0, math.inf, math.nan])
 def test_temperatures_that_are_none_are_refused(number):
     for part in (Softmax, lambda t: TopK(temperature=t)):
@@ -180,14 +191,16 @@ def test_temperatures_that_are_none_are_refused(number):
             part(number)
 
 
+@pytest.mark.usefixtures("without_shapes")
 def test_settings_are_checked():
-    with pytest.raises(MechanismError, match="k must be at least 1; got 0"):
-        TopK(0)
+    for k in (0, 2.5, math.nan):
+        with pytest.raises(MechanismError, match=f"k must be at least 1; got {k}"):
+            TopK(k)
     with pytest.raises(MechanismError, match="bias must be finite; got nan"):
         Sigmoid(bias=math.nan)
-    with pytest.raises(MechanismError, match=r"alpha must lie between 1 and inf; got 1.0"):
+    with pytest.raises(MechanismError, match=r"alpha must lie between 1.001 and 5.0; got 1.0"):
         Entmax(1.0)
-    with pytest.raises(MechanismError, match=r"alpha must lie between 1 and 2; got 2.0"):
+    with pytest.raises(MechanismError, match=r"alpha must lie between 1.001 and 1.999; got 2.0"):
         Entmax(2.0, learned=True)
     with pytest.raises(MechanismError, match="got Uniform and TopK"):
         Attention("uniform", "top_k")

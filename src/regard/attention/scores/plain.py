@@ -85,12 +85,15 @@ class Location(Score):
 
     def prepare(self, key: Float[Tensor, "*lead keys key_dim"]) -> Float[Tensor, "*lead keys dim"]:
         """Check that there is a place for every key."""
-        if key.shape[-2] > self.max_keys:
+        self._check_places(key.shape[-2])
+        return key
+
+    def _check_places(self, keys: int) -> None:
+        if keys > self.max_keys:
             raise ShapeError(
                 f"key must have at most max_keys={self.max_keys} items for {type(self).__name__}; "
-                f"got {key.shape[-2]}. Build it with more places."
+                f"got {keys}. Build it with more places."
             )
-        return key
 
     def forward(
         self,
@@ -100,6 +103,7 @@ class Location(Score):
     ) -> Float[Tensor, "*lead queries keys"]:
         """Score every place for every query."""
         keys = prepared_key.shape[-2]
+        self._check_places(keys)  # a cache may have grown
         weight = self.projection.weight[:keys]
         scores = nn.functional.linear(query, weight)
         return functional.widened(scores)

@@ -6,9 +6,9 @@ from regard.errors import MechanismError
 
 
 def check_positive(**sizes: int | None) -> None:
-    """Raise unless every size that is given is at least 1."""
+    """Raise unless every size that is given is a whole number of at least 1."""
     for name, size in sizes.items():
-        if size is not None and size < 1:
+        if size is not None and (not isinstance(size, int) or size < 1):
             raise MechanismError(f"{name} must be at least 1; got {size}. Check the sizes.")
 
 

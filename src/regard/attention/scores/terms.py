@@ -135,8 +135,21 @@ class Sum(Score):
         torch.Size([2, 3, 3])
     """
 
+    score: Score
+    terms: nn.ModuleList
+
     def __init__(self, score: Score, *terms: Term) -> None:
         super().__init__()
+        wrong = [type(term).__name__ for term in terms if not isinstance(term, Term)]
+        if wrong or not isinstance(score, Score):
+            raise MechanismError(
+                f"terms must be Terms, added to a Score; got {', '.join(wrong) or type(score)}. "
+                "Derive from regard.scores.Term, which knows several heads."
+            )
+        if isinstance(score, Sum):  # one sum, so that heads find every term
+            inside: Sum = score
+            inner = [term for term in inside.terms if isinstance(term, Term)]
+            score, terms = inside.score, (*inner, *terms)
         if score.traits.stateful:
             raise MechanismError(
                 f"score must not go step by step where terms are added; got "

@@ -13,7 +13,7 @@ from regard.errors import MechanismError
 
 def check_half_width(half_width: int) -> int:
     """Return half the width of a window, or raise where it is below 1."""
-    if half_width < 1:
+    if not isinstance(half_width, int) or half_width < 1:
         raise MechanismError(f"half_width must be at least 1; got {half_width}. 10 is usual.")
     return half_width
 

@@ -13,6 +13,8 @@ from regard.attention import functional
 from regard.attention.parts import Selected, Selection, State, Traits
 from regard.errors import MechanismError
 
+_LEAST_ALPHA = 1.001  # closer to the softmax, float32 loses what is left of the difference
+
 
 def check_temperature(temperature: float) -> float:
     """Return a temperature, or raise where it is none."""
@@ -133,7 +135,7 @@ class TopK(Selection):
 
     def __init__(self, k: int = 4, *, temperature: float = 1.0) -> None:
         super().__init__()
-        if k < 1:
+        if not isinstance(k, int) or k < 1:
             raise MechanismError(f"k must be at least 1; got {k}. Use Hardmax for the best alone.")
         self.k, self.temperature = k, check_temperature(temperature)
 
@@ -195,7 +197,8 @@ class Entmax(Selection):
     heads each has its own.
 
     Args:
-        alpha: `α`, above 1; where it begins if it is learned, then below 2.
+        alpha: `α`, from 1.001 to 5, between which float32 finds the weights well; where it
+            begins if it is learned, then below 2.
         learned: Whether `α` is learned.
 
     Raises:
@@ -208,11 +211,11 @@ class Entmax(Selection):
 
     def __init__(self, alpha: float = 1.5, *, learned: bool = False) -> None:
         super().__init__()
-        highest = 2.0 if learned else math.inf
-        if not (1.0 < alpha < highest):
+        highest = 1.999 if learned else 5.0
+        if not (_LEAST_ALPHA <= alpha <= highest):
             raise MechanismError(
-                f"alpha must lie between 1 and {highest:g}; got {alpha}. Use Softmax for 1, and "
-                "Sparsemax for a fixed 2."
+                f"alpha must lie between {_LEAST_ALPHA} and {highest}; got {alpha}. Use Softmax "
+                "for 1, Sparsemax for a fixed 2, and Hardmax for more than 5."
             )
         self.alpha = alpha
         self.alpha_logit = nn.Parameter(torch.empty(())) if learned else None
@@ -245,7 +248,8 @@ class Entmax(Selection):
     def _alpha(self) -> Tensor | float:
         if self.alpha_logit is None:
             return self.alpha
-        return 1.0 + functional.widened(self.alpha_logit).sigmoid()
+        share = functional.widened(self.alpha_logit).sigmoid()
+        return 1.0 + share.clamp(min=_LEAST_ALPHA - 1.0)
 
     def _mapped(self, scores: Tensor, alpha: Tensor | float) -> Tensor:
         if isinstance(alpha, float) and alpha in (1.5, 2.0):
