@@ -269,15 +269,16 @@ embedding_dim = 128
 dropout = 0.2
 
 [model.encoder]
-kind = "gru"               # gru, lstm or transformer
+kind = "gru"               # rnn, gru, lstm, convolution, transformer or embedding
 hidden_dim = 128
 bidirectional = true
 
 [model.decoder]
-kind = "gru"               # gru, lstm or transformer
+kind = "gru"               # rnn, gru, lstm, convolution or transformer
 hidden_dim = 128
-order = "luong"            # bahdanau, luong or input_feeding
-attention = "additive"     # additive, dot, scaled_dot, bilinear, uniform or none
+order = "luong"            # bahdanau, luong, input_feeding or none
+attention = "additive"     # a score of `regard list mechanisms`, or none
+selection = "softmax"      # a selection of the same list
 attention_dim = 128
 
 [training]
