@@ -58,7 +58,7 @@ layers = 3
 [model.decoder]
 kind = "lstm"
 hidden_dim = 128
-order = "bahdanau"
+order = "luong"
 attention_dim = 128
 [training]
 epochs = 14
