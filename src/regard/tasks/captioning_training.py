@@ -307,7 +307,7 @@ layers = 3
 [model.decoder]
 kind = "lstm"
 hidden_dim = 128
-order = "bahdanau"
+order = "luong"                  # it looks when it has read the word before; or bahdanau
 gated = true
 attention_dim = 128
 
