@@ -7,6 +7,7 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.batches import loader, pad, plan
+from regard.data.batches import halves, loader, pad, plan
 from regard.errors import DataError, EnvironmentFault, MissingExtraError, UserError
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60)
@@ -94,6 +95,20 @@ def test_nothing_and_wrong_bounds() -> None:
         plan([(1, 1)], tokens=0, seed=0, epoch=0)
     with pytest.raises(UserError, match="max_sentences must be at least 1; got 0"):
         plan([(1, 1)], tokens=1, seed=0, epoch=0, max_sentences=0)
+
+
+class Pair(NamedTuple):
+    numbers: torch.Tensor
+    names: list[str]
+
+
+def test_a_batch_is_halved_in_all_its_fields() -> None:
+    found = halves(Pair(torch.arange(6).view(3, 2), ["a", "b", "c"]))
+    assert found is not None
+    first, second = found
+    assert (first.numbers.tolist(), first.names) == ([[0, 1]], ["a"])
+    assert (second.numbers.tolist(), second.names) == ([[2, 3], [4, 5]], ["b", "c"])
+    assert halves(first) is None
 
 
 def test_pad() -> None:

@@ -7,7 +7,7 @@ import random
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import torch
 from jaxtyping import Int64
@@ -15,6 +15,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset
 
 from regard.errors import DataError, EnvironmentFault, UserError
+
+Batch = TypeVar("Batch", bound=tuple[Any, ...])
 
 Plan = list[list[int]]
 """The indices of each batch, in the order of the batches."""
@@ -97,6 +99,22 @@ def pad(sequences: Sequence[Sequence[int]], *, value: int = 0) -> Int64[Tensor, 
     longest = max(map(len, sequences), default=0)
     rows = [[*sequence, *[value] * (longest - len(sequence))] for sequence in sequences]
     return torch.tensor(rows, dtype=torch.int64).reshape(len(rows), longest)
+
+
+def halves(batch: Batch) -> tuple[Batch, Batch] | None:
+    """Halve a batch whose fields all have one row for each sample.
+
+    Args:
+        batch: A named tuple of tensors and lists.
+
+    Returns:
+        Its first and its second half, or None where there is but one sample.
+    """
+    half = len(batch[0]) // 2
+    if half == 0:
+        return None
+    make = type(batch)
+    return make(*(part[:half] for part in batch)), make(*(part[half:] for part in batch))
 
 
 def loader(

@@ -42,8 +42,8 @@ class Lite0Describer(Describer):
 
     Args:
         network: The network, its weights loaded.
-        fine: Whether the 112 features of stride 16 come too, averaged over each cell's four
-            quarters being kept apart: then a cell has `1280 + 4 · 112` features.
+        fine: Whether the 112 features of stride 16 come too, those of a cell's four quarters
+            beside each other: then a cell has `1280 + 4 · 112` features.
     """
 
     def __init__(self, network: Lite0, *, fine: bool = False) -> None:
@@ -145,6 +145,7 @@ class PartsDescriber(Describer):
 
     Raises:
         MechanismError: There are no parts.
+        ShapeError: The parts do not divide a picture, when it is called.
     """
 
     def __init__(self, describer: Describer, rows: int, columns: int) -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.losses import doubly_stochastic
-from regard.data.batches import loader, pad, plan
+from regard.data.batches import halves, loader, pad, plan
 from regard.data.captions import CaptionedImages
 from regard.data.images import open_image
 from regard.data.tokens import Tokenizer
@@ -164,14 +164,7 @@ class CaptioningJob:
 
     def split(self, batch: Batch) -> tuple[Batch, Batch] | None:
         """Halve a batch."""
-        half = len(batch.examples) // 2
-        if half == 0:
-            return None
-        source, inputs, outputs, examples = batch
-        return (
-            Batch(source[:half], inputs[:half], outputs[:half], examples[:half]),
-            Batch(source[half:], inputs[half:], outputs[half:], examples[half:]),
-        )
+        return halves(batch)
 
     def describe(self, batch: Batch) -> str:
         """Say which captions a batch holds."""

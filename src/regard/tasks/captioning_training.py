@@ -17,7 +17,7 @@ from regard.data.captions import CaptionColumns, CaptionedImages, read_captions
 from regard.data.checking import ImageOverlap, check_images, image_overlap, leave_out_bad
 from regard.data.features import FeatureCache
 from regard.data.images import open_image
-from regard.data.scenes import write_scenes
+from regard.data.scenes import Scenes, write_scenes
 from regard.data.tokens import Tokenizer
 from regard.errors import DataError, UserError
 from regard.models.captioner import build_captioner, build_describer
@@ -35,6 +35,7 @@ from regard.tasks.captioning_job import (
 from regard.tasks.captioning_settings import CaptionDataSettings, CaptioningSettings
 from regard.tasks.networks import load_published, network_identity
 from regard.tasks.runs import run_data
+from regard.tasks.settings import learn_tokenizer
 from regard.training.loop import Outcome, RunOptions, train
 
 
@@ -134,15 +135,8 @@ def read_part(name: str, settings: CaptionDataSettings, *, root: Path) -> Captio
 def _fresh(
     settings: CaptioningSettings, images: CaptionedImages, device: torch.device
 ) -> Captioner:
-    own = settings.tokens
-    tokenizer = Tokenizer.train(
-        [text for several in images.captions for text in several],
-        kind=own.kind,
-        size=own.size,
-        minimum_frequency=own.minimum_frequency,
-        normalisation=own.normalisation,
-        lowercase=own.lowercase,
-    )
+    texts = [text for several in images.captions for text in several]
+    tokenizer = learn_tokenizer(texts, settings.tokens)
     describer = build_describer(settings.model.picture)
     load_published(describer)
     model = build_captioner(settings.model, describer, words=tokenizer.size, padding=Tokenizer.PAD)
@@ -282,7 +276,7 @@ _CONFIG = """\
 # A captioner for the drawn scenes that `regard new captioning` wrote beside this file.
 # Train it:     regard train {name}
 # Hard attention: regard train {name} model.decoder.selection=sampled
-# Use it:       regard caption --model runs/{run} scenes/test-00000.png
+# Use it:       regard caption --model runs/{run} {folder}/scenes/images/test-00000.png
 task = "captioning"
 metric = "bleu"
 
@@ -312,10 +306,11 @@ gated = true
 attention_dim = 128
 
 [training]
-epochs = 12
-batch_sentences = 64
-batch_tokens = 1024
-learning_rate = 0.002
+epochs = 8
+batch_sentences = 16
+batch_tokens = 512
+learning_rate = 0.0015
+warmup_steps = 300
 label_smoothing = 0.0
 
 [decoding]
@@ -341,11 +336,16 @@ def new_captioning(folder: Path, *, overwrite: bool = False) -> list[Path]:
     config = folder / "config.toml"
     if config.exists() and not overwrite:
         raise UserError("exists already. Choose another folder, or use --force.", where=str(config))
-    counts = {"train": 3000, "dev": 100, "test": 100}
-    captions, *_ = write_scenes(folder / "scenes", counts, seed=1, overwrite=overwrite)
+    counts = {"train": 6000, "dev": 200, "test": 200}
+    drawn = Scenes(most_things=2)  # enough of these are learnt in minutes
+    captions, *_ = write_scenes(
+        folder / "scenes", counts, seed=1, scenes=drawn, overwrite=overwrite
+    )
     printable = str(config).isprintable()
-    name, run = (str(config), folder.resolve().name) if printable else ("config.toml", "NAME")
-    write_file(config, _CONFIG.format(name=name, run=run))
+    names = {"name": "config.toml", "run": "NAME", "folder": "."}
+    if printable:
+        names = {"name": str(config), "run": folder.resolve().name, "folder": str(folder)}
+    write_file(config, _CONFIG.format(**names))
     return [config, captions]
 
 

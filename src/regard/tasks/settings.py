@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
 from regard.config import Strict
+from regard.data.tokens import Tokenizer
 from regard.models.settings import DecoderSettings, Writes
 
 
@@ -56,6 +58,18 @@ class DecodingSettings(Strict):
                 f"groups must divide beam; got {self.groups} and {self.beam}. Change one"
             )
         return self
+
+
+def learn_tokenizer(texts: Sequence[str], settings: TokenSettings) -> Tokenizer:
+    """Learn how texts are cut into tokens, as the settings say."""
+    return Tokenizer.train(
+        texts,
+        kind=settings.kind,
+        size=settings.size,
+        minimum_frequency=settings.minimum_frequency,
+        normalisation=settings.normalisation,
+        lowercase=settings.lowercase,
+    )
 
 
 def check_fit(model: Writes, decoding: DecodingSettings) -> None:

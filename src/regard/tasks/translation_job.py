@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from regard.config import checked
-from regard.data.batches import loader, pad, plan
+from regard.data.batches import halves, loader, pad, plan
 from regard.data.text import Pairs, read_parallel, read_tsv
 from regard.data.tokens import Tokenizer
 from regard.errors import ConfigError, DataError
@@ -151,14 +151,7 @@ class TranslationJob:
 
     def split(self, batch: Batch) -> tuple[Batch, Batch] | None:
         """Halve a batch."""
-        half = len(batch.examples) // 2
-        if half == 0:
-            return None
-        source, inputs, outputs, examples = batch
-        return (
-            Batch(source[:half], inputs[:half], outputs[:half], examples[:half]),
-            Batch(source[half:], inputs[half:], outputs[half:], examples[half:]),
-        )
+        return halves(batch)
 
     def describe(self, batch: Batch) -> str:
         """Say which pairs a batch holds."""

@@ -20,7 +20,7 @@ from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.metrics import Scored, require_sacrebleu, text_scores
 from regard.tasks.runs import run_data
-from regard.tasks.settings import TokenSettings
+from regard.tasks.settings import learn_tokenizer
 from regard.tasks.translation import Translator, load_translator
 from regard.tasks.translation_job import TranslationJob, encode_pairs, model_settings, read_pairs
 from regard.tasks.translation_settings import DataSettings, TranslationSettings
@@ -103,23 +103,12 @@ def _known(settings: TranslationSettings, root: Path, device: torch.device) -> T
 
 
 def _fresh(settings: TranslationSettings, pairs: Pairs, device: torch.device) -> Translator:
-    source = _learn(pairs.sources, settings.tokens.source)
-    target = _learn(pairs.targets, settings.tokens.target)
+    source = learn_tokenizer(pairs.sources, settings.tokens.source)
+    target = learn_tokenizer(pairs.targets, settings.tokens.target)
     model = build_model(
         settings.model, source_size=source.size, target_size=target.size, padding=Tokenizer.PAD
     )
     return Translator(model.to(device), source, target, model_settings(settings))
-
-
-def _learn(texts: Sequence[str], settings: TokenSettings) -> Tokenizer:
-    return Tokenizer.train(
-        texts,
-        kind=settings.kind,
-        size=settings.size,
-        minimum_frequency=settings.minimum_frequency,
-        normalisation=settings.normalisation,
-        lowercase=settings.lowercase,
-    )
 
 
 @dataclass(frozen=True, slots=True)
