@@ -306,7 +306,7 @@ gated = true
 attention_dim = 128
 
 [training]
-epochs = 8
+epochs = 16
 batch_sentences = 16
 batch_tokens = 512
 learning_rate = 0.0015
@@ -337,7 +337,7 @@ def new_captioning(folder: Path, *, overwrite: bool = False) -> list[Path]:
     if config.exists() and not overwrite:
         raise UserError("exists already. Choose another folder, or use --force.", where=str(config))
     counts = {"train": 6000, "dev": 200, "test": 200}
-    drawn = Scenes(most_things=2)  # enough of these are learnt in minutes
+    drawn = Scenes(most_things=2)  # three things take far longer to learn
     captions, *_ = write_scenes(
         folder / "scenes", counts, seed=1, scenes=drawn, overwrite=overwrite
     )
