@@ -34,7 +34,11 @@ RESULTS = Path(__file__).parent / "results" / "scenes.json"
 COUNTS = {"train": 24_000, "dev": 300, "test": 1_000}
 LOOKS = {
     "soft": ["model.decoder.selection=softmax"],
-    "hard": ["model.decoder.selection=sampled", "model.reinforce.entropy=0.02"],
+    "hard": [
+        "model.decoder.selection=sampled",
+        "model.reinforce.soft=0.35",
+        "model.reinforce.annealed=0.7",
+    ],
     "gumbel": ["model.decoder.selection=gumbel_softmax"],
 }
 CONFIG = """
@@ -61,13 +65,13 @@ hidden_dim = 128
 order = "luong"
 attention_dim = 128
 [training]
-epochs = 14
-batch_sentences = 16
-batch_tokens = 512
-learning_rate = 0.0015
-warmup_steps = 400
+epochs = 8
+batch_sentences = 32
+batch_tokens = 1024
+learning_rate = 0.002
+warmup_steps = 300
 label_smoothing = 0.0
-evaluate_epochs = 4
+evaluate_epochs = 1
 threads = 1
 device = "cpu"
 [decoding]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import nn
 
+from regard.errors import MechanismError
 from regard.models.captioner import CaptionerSettings, build_captioner, build_describer
 from regard.models.decoding import Search, Symbols, beam_search, forced, greedy_search
 from regard.models.grids import GridEncoder, PartsDescriber, PictureEncoder
@@ -84,6 +85,22 @@ def test_parts_are_one_line_of_the_settings():
     describer = build_describer(settings.picture)
     assert isinstance(describer, PartsDescriber)
     assert describer.grid(24, 32) == (2, 4)
+
+
+def test_a_picture_has_cells_to_choose_from():
+    with pytest.raises(MechanismError, match="at least two cells to choose from; got 1 x 1"):
+        made(DECODERS[0], picture={"network": "small", "height": 32, "width": 32, "layers": 5})
+
+
+def test_in_evaluation_no_picture_bears_on_another():
+    model, _ = made(DECODERS[0])
+    model.eval()
+    pixels, mask = pictures()
+    tokens = torch.tensor([[1, 4], [1, 5], [1, 6]])
+    together = model(pixels, mask, tokens).features
+    for row in range(3):
+        alone = model(pixels[row : row + 1], mask[:1], tokens[row : row + 1]).features
+        torch.testing.assert_close(alone[0], together[row], atol=1e-5, rtol=1e-5)
 
 
 def test_the_gate_says_how_much_the_context_counts():

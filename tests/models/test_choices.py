@@ -7,8 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from regard.attention.losses import Reinforce
+from regard.attention.selections import Sampled
 from regard.errors import MechanismError
-from regard.models.choices import choice_loss, marginal_loss
+from regard.models.choices import annealed, choice_loss, marginal_loss, set_share
 from regard.models.seq2seq import Seq2Seq, token_loss
 
 ENCODER = {"kind": "gru", "hidden_dim": 6}
@@ -92,6 +93,51 @@ def test_the_exact_loss_is_enumeration(build, tokens):
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     found.backward()
     assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize("order", ["luong", "bahdanau", "input_feeding"])
+def test_a_learned_baseline_looks_at_what_was_known_before(order, build, tokens):
+    reinforce = {"entropy": 0.0, "baseline": "learned"}
+    model: Seq2Seq = build(ENCODER, {**DECODER, "order": order}, reinforce=reinforce)
+    source = tokens(4, 2)
+    torch.manual_seed(1)
+    once = model(source, source != 0, INPUTS)
+    torch.manual_seed(2)
+    again = model(source, source != 0, INPUTS)
+    assert not torch.equal(once.weights, again.weights)
+    assert torch.equal(once.query[:, 0], again.query[:, 0])  # nothing had been drawn before
+    assert torch.equal(once.query, again.query) == (order == "luong")
+    choice_loss(model, once, OUTPUTS, padding=0).backward()
+    assert model.reinforce.expected.weight.grad.abs().max() > 0
+
+
+def test_decoders_of_many_looks_have_no_learned_baseline(build):
+    decoder = {"kind": "transformer", "layers": 1, "num_heads": 1, "hidden_dim": 8}
+    with pytest.raises(MechanismError, match="baseline must be 'moving' or 'none'"):
+        build(ENCODER, {**decoder, "selection": "sampled"}, reinforce={"baseline": "learned"})
+
+
+def test_the_share_that_draws_is_set_before_each_batch(build):
+    model = drawing(build, num_heads=7)
+    closed = []
+
+    def batches():
+        try:
+            yield from "abc"
+        finally:
+            closed.append(True)
+
+    found = []
+    for batch in annealed(model, batches(), lambda number: number / 4):
+        shares = {part.share for part in model.modules() if isinstance(part, Sampled)}
+        found.append((batch, shares))
+    assert found == [("a", {0.0}), ("b", {0.25}), ("c", {0.5})]
+    handed = annealed(model, batches(), lambda number: 1.0)
+    next(handed)
+    handed.close()
+    assert closed == [True, True]
+    with pytest.raises(MechanismError, match="share must lie in"):
+        set_share(model, 1.5)
 
 
 def test_with_one_item_there_is_nothing_to_choose(build, tokens):

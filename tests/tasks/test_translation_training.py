@@ -100,6 +100,27 @@ def test_drawn_attention_is_trained_and_saved_with_its_baseline(
     assert not torch.allclose(before, after, atol=1e-4)
 
 
+def test_the_share_of_steps_that_draw_grows(project: Path) -> None:
+    changes = ["model.decoder.selection=sampled", "training.epochs=2", "training.workers=0"]
+    changes += ["model.reinforce.share=0.8", "model.reinforce.annealed=0.5"]
+    job = build_job(read_config(project, TranslationSettings, changes=changes), root=project.parent)
+    selection = job.model.decoder.reader.attention.selection
+
+    def shares(epoch: int, start: int = 0) -> list[float]:
+        return [selection.share for _ in job.batches(epoch, start)]
+
+    steps = job.steps(0)
+    first = [0.8 * step / steps for step in range(steps)]
+    assert shares(0) == pytest.approx(first)
+    assert shares(0, 2) == pytest.approx(first[2:])  # going on finds the same
+    assert shares(1) == [0.8] * steps
+    late = job.settings.model.reinforce.model_copy(update={"soft": 0.25, "annealed": 0.75})
+    assert [late.drawn(done / 8) for done in range(8)] == pytest.approx(
+        [0.0, 0.0, 0.0, 0.2, 0.4, 0.6, 0.8, 0.8]
+    )
+    assert late.model_copy(update={"soft": 0.75, "annealed": 0.0}).drawn(0.5) == 0.0
+
+
 def test_a_job_searches_as_its_config_says(project: Path, reversal_run: Any) -> None:
     changes = [f"init={json.dumps(str(reversal_run.run))}", "decoding.maximum_length=3"]
     settings = read_config(project, TranslationSettings, changes=changes)

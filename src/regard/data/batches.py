@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
@@ -125,7 +125,7 @@ def loader(
     start: int = 0,
     workers: int = 0,
     timeout: int = 0,
-) -> Iterator[Any]:
+) -> Generator[Any, None, None]:
     """Read and collate the batches of a plan, here or in worker processes.
 
     Order and content are the same for any number of workers, the global random state is left as
@@ -140,7 +140,7 @@ def loader(
         timeout: Most seconds to wait for a worker; 0 waits for ever.
 
     Returns:
-        An iterator over the batches.
+        A generator of the batches.
 
     Raises:
         UserError: A number is out of range.
@@ -235,7 +235,7 @@ def _quiet(_: int) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def _checked(batches: Iterator[Any]) -> Iterator[Any]:
+def _checked(batches: Iterator[Any]) -> Generator[Any, None, None]:
     try:
         while True:
             try:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from regard.config import Strict
+from regard.errors import MechanismError
 from regard.models.grids import (
     Describer,
     GridEncoder,
@@ -95,15 +96,24 @@ def build_describer(settings: PictureSettings) -> Describer:
 
     Returns:
         The describer.
+
+    Raises:
+        MechanismError: A picture would be a single cell.
     """
     describer: Describer
     if settings.network == "lite0":
         describer = Lite0Describer(Lite0(), fine=settings.fine)
     else:
         describer = SmallDescriber(settings.dim, layers=settings.layers)
-    if settings.parts is None:
-        return describer
-    return PartsDescriber(describer, settings.parts.rows, settings.parts.columns)
+    if settings.parts is not None:
+        describer = PartsDescriber(describer, settings.parts.rows, settings.parts.columns)
+    rows, columns = describer.grid(settings.height, settings.width)
+    if rows * columns < 2:
+        raise MechanismError(
+            f"a picture must have at least two cells to choose from; got {rows} x {columns}. Make "
+            "it larger, or use fewer layers."
+        )
+    return describer
 
 
 def build_captioner(

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Generator
+from typing import TypeVar
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from regard.attention import Attention
 from regard.attention.losses import marginal_log_likelihood, reward_to_go
+from regard.attention.selections import Sampled
 from regard.errors import MechanismError
 from regard.models.decoder import Decoded
 from regard.models.decoders import RecurrentDecoder
 from regard.models.seq2seq import Seq2Seq
+
+_Batch = TypeVar("_Batch")
 
 
 def choice_loss(
@@ -41,9 +48,51 @@ def choice_loss(
         if not _reads_apart(model):
             remaining = reward_to_go(torch.ones_like(reward), real).clamp(min=1.0)
             reward = reward_to_go(reward, real) / remaining
-    found = model.reinforce(decoded.log_prob, reward, distribution=decoded.distribution, mask=real)
+    found = model.reinforce(
+        decoded.log_prob,
+        reward,
+        distribution=decoded.distribution,
+        query=decoded.query,
+        mask=real,
+    )
     loss: Tensor = found.loss
     return loss
+
+
+def set_share(model: nn.Module, share: float) -> None:
+    """Set the share of steps that draw where to look: see `regard.selections.Sampled`.
+
+    Args:
+        model: The model; selections that draw nothing are left alone.
+        share: The probability that a step draws, from 0 to 1.
+
+    Raises:
+        MechanismError: The share does not lie in [0, 1].
+    """
+    if not 0.0 <= share <= 1.0:
+        raise MechanismError(f"share must lie in [0, 1]; got {share}. 1.0 always draws.")
+    for module in model.modules():
+        if isinstance(module, Sampled):
+            module.share = share
+
+
+def annealed(
+    model: nn.Module, batches: Generator[_Batch, None, None], share: Callable[[int], float]
+) -> Generator[_Batch, None, None]:
+    """Set the share of steps that draw before each batch is handed on.
+
+    Args:
+        model: The model.
+        batches: What is handed on; closed at the end.
+        share: From a batch's number to the share.
+
+    Yields:
+        The batches.
+    """
+    with contextlib.closing(batches):
+        for number, batch in enumerate(batches):
+            set_share(model, share(number))
+            yield batch
 
 
 def _reads_apart(model: Seq2Seq) -> bool:

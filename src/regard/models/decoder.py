@@ -85,20 +85,26 @@ class Decoded(NamedTuple):
         distribution: What was chosen from: the same tensor as `weights` unless it was sampled.
         log_prob: Logarithm of the probability of what was chosen at each token, summed over
             maps; None where nothing was sampled.
+        query: What was known before each look, from which a learned baseline tells what to
+            expect; None from decoders that look several times for a token.
     """
 
     features: Float[Tensor, "batch tokens dim"]
     weights: Float[Tensor, "batch maps tokens keys"]
     distribution: Float[Tensor, "batch maps tokens keys"]
     log_prob: Float[Tensor, "batch tokens"] | None
+    query: Float[Tensor, "batch tokens query_dim"] | None = None
 
     @classmethod
-    def having_seen(cls, features: Tensor, looks: Sequence[Attended]) -> Decoded:
+    def having_seen(
+        cls, features: Tensor, looks: Sequence[Attended], query: Tensor | None = None
+    ) -> Decoded:
         """Put features and what each attention looked at together, map behind map.
 
         Args:
             features: One vector for every token read.
             looks: What each attention did, with an axis of maps.
+            query: What was known before.
 
         Returns:
             All maps on one axis.
@@ -109,7 +115,7 @@ class Decoded(NamedTuple):
             distribution = _maps([look.distribution for look in looks])
         log_probs = [look.log_prob for look in looks if look.log_prob is not None]
         log_prob = torch.stack(log_probs).sum(dim=0) if log_probs else None
-        return cls(features, weights, distribution, log_prob)
+        return cls(features, weights, distribution, log_prob, query)
 
     @classmethod
     def joined(cls, steps: Sequence[Decoded]) -> Decoded:
@@ -128,7 +134,9 @@ class Decoded(NamedTuple):
         log_probs = [step.log_prob for step in steps if step.log_prob is not None]
         log_prob = torch.cat(log_probs, dim=1) if log_probs else None
         features = torch.cat([step.features for step in steps], dim=1)
-        return cls(features, weights, distribution, log_prob)
+        queries = [step.query for step in steps if step.query is not None]
+        query = torch.cat(queries, dim=1) if queries else None
+        return cls(features, weights, distribution, log_prob, query)
 
 
 def _maps(parts: Sequence[Tensor | None]) -> Tensor:

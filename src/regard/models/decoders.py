@@ -128,7 +128,8 @@ class RecurrentDecoder(Decoder):
         embedded = self.dropout(self.embedding(tokens))
         if self._reads_at_once:
             outputs, look = self._read(embedded, state)
-            return Decoded.having_seen(self.features(outputs, look.context), [look])
+            features = self.features(outputs, look.context)
+            return Decoded.having_seen(features, [look], outputs)
         steps: list[Decoded] = []
         for token in embedded.unbind(dim=1):
             decoded, state = self._advance(token.unsqueeze(1), state)
@@ -188,8 +189,9 @@ class RecurrentDecoder(Decoder):
     ) -> tuple[Decoded, DecoderState]:
         states, fed, fixed = state.hidden
         sources = self._sources(state)
+        query = self.core.top(states)
         if self.order == "bahdanau":
-            look = self.reader(self.core.top(states), sources)
+            look = self.reader(query, sources)
             embedded = torch.cat([embedded, look.context], dim=-1)
         elif self.order == "input_feeding":
             embedded = torch.cat([embedded, fed], dim=-1)
@@ -198,11 +200,12 @@ class RecurrentDecoder(Decoder):
         if self.order == "bahdanau":
             features = self.features(outputs, embedded)
         else:
-            look = self.reader(outputs, sources)
+            query = outputs
+            look = self.reader(query, sources)
             features = self.features(outputs, look.context)
         hidden = (states, features, fixed)
         after = DecoderState(state.memory, hidden, (), look.state, state.position + 1)
-        return Decoded.having_seen(features, [look]), after
+        return Decoded.having_seen(features, [look], query), after
 
     def _sources(self, state: DecoderState) -> Sources:
         return Sources(state.memory, state.hidden[2], state.attention)

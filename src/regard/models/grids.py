@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import itertools
-import math
 
 import torch
 from jaxtyping import Bool, Float
@@ -75,7 +74,9 @@ class SmallDescriber(Describer):
     """A small convolutional network, trained with the rest: for drawings and icons.
 
     Each layer halves the sides and describes what it sees by more features; a last one keeps both.
-    Every pixel comes with its place, so that a cell can tell where it lies.
+    Every pixel comes with its place, so that a cell can tell where it lies. Features are
+    normalised over the batch in training, so that a small thing on a wide ground counts as much
+    as elsewhere; in evaluation by what was met on average, so that no picture bears on another.
 
     Args:
         dim: Size of the description of a cell.
@@ -87,7 +88,7 @@ class SmallDescriber(Describer):
 
     References:
         Liu et al., An intriguing failing of convolutional neural networks and the CoordConv
-        solution, 2018 (places).
+        solution, 2018 (places); Ioffe and Szegedy, Batch normalization, 2015.
     """
 
     def __init__(self, dim: int = 128, *, layers: int = 3, channels: int = 32) -> None:
@@ -127,7 +128,7 @@ class SmallDescriber(Describer):
 def _block(channels: int, out_channels: int, *, stride: int) -> nn.Module:
     return nn.Sequential(
         nn.Conv2d(channels, out_channels, 3, stride=stride, padding=1, bias=False),
-        nn.GroupNorm(math.gcd(8, out_channels), out_channels),
+        nn.BatchNorm2d(out_channels),
         nn.ReLU(),
     )
 

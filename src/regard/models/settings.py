@@ -11,7 +11,7 @@ from torch import nn
 from regard.attention import SCORES, SELECTIONS, Attention, MultiHead
 from regard.attention.losses import Reinforce
 from regard.config import Strict
-from regard.errors import did_you_mean
+from regard.errors import MechanismError, did_you_mean
 from regard.models.convolutional import ConvolutionalDecoder
 from regard.models.decoders import Decoder, RecurrentDecoder, TransformerDecoder
 from regard.models.encoders import (
@@ -185,11 +185,31 @@ DecoderSettings = Annotated[
 
 
 class ReinforceSettings(Strict):
-    """How a selection that draws is trained: see `regard.attention.losses.Reinforce`."""
+    """How a selection that draws is trained: see `regard.attention.losses.Reinforce`.
 
-    baseline: Literal["moving", "none"] = "moving"
+    Args:
+        baseline: "moving", "learned" (for recurrent decoders) or "none".
+        decay: How much a moving baseline keeps at each update.
+        entropy: How much an open choice is rewarded.
+        share: Share of the steps that draw; the others read all items by their probabilities.
+        soft: In which first part of the training none draws.
+        annealed: By which part of the training the share has grown from 0.
+    """
+
+    baseline: Literal["moving", "learned", "none"] = "moving"
     decay: Share = 0.9
     entropy: Annotated[float, Field(ge=0.0, le=100.0)] = 0.01
+    share: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
+    soft: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    annealed: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+
+    def drawn(self, done: float) -> float:
+        """Return the share of steps that draw when so much of the training is done."""
+        if done < self.soft:
+            return 0.0
+        if done >= self.annealed:
+            return self.share
+        return self.share * (done - self.soft) / (self.annealed - self.soft)
 
 
 @runtime_checkable
@@ -268,8 +288,15 @@ def build_reinforce(settings: Writes) -> Reinforce | None:
     """Return what trains choices, for a decoder that draws them and gives them no gradient."""
     if settings.decoder.attention == "none" or settings.decoder.selection != "sampled":
         return None
-    own = settings.reinforce
-    return Reinforce(own.baseline, decay=own.decay, entropy=own.entropy)
+    own, query_dim = settings.reinforce, None
+    if own.baseline == "learned":
+        if not isinstance(settings.decoder, RecurrentDecoderSettings):
+            raise MechanismError(
+                f"baseline must be 'moving' or 'none' for a decoder that looks several times for a "
+                f"token; got 'learned' for {settings.decoder.kind!r}. Change one of them."
+            )
+        query_dim = settings.decoder.hidden_dim
+    return Reinforce(own.baseline, query_dim=query_dim, decay=own.decay, entropy=own.entropy)
 
 
 def token_embedding(size: int, dim: int, padding: int) -> nn.Embedding:

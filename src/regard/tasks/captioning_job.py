@@ -17,7 +17,7 @@ from regard.data.captions import CaptionedImages
 from regard.data.images import open_image
 from regard.data.tokens import Tokenizer
 from regard.errors import DataError
-from regard.models.choices import choice_loss
+from regard.models.choices import annealed, choice_loss
 from regard.models.decoder import Decoded
 from regard.models.seq2seq import Seq2Seq, token_loss
 from regard.tasks.base import CONFIG
@@ -145,7 +145,7 @@ class CaptioningJob:
 
     def batches(self, epoch: int, start: int) -> Generator[Batch, None, None]:
         """Load the batches of an epoch from a place on."""
-        yield from loader(
+        loaded = loader(
             self.data,
             self._plan(epoch),
             start=start,
@@ -153,6 +153,10 @@ class CaptioningJob:
             collate=collate,
             timeout=300,  # seconds; a worker that says nothing for so long hangs
         )
+        total = self._steps * self.settings.training.epochs
+        share = self.settings.model.reinforce.drawn
+        first = epoch * self._steps + start
+        yield from annealed(self.model, loaded, lambda step: share((first + step) / total))
 
     def size(self, batch: Batch) -> int:
         """Count the tokens that are foretold."""

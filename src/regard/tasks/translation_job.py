@@ -15,6 +15,7 @@ from regard.data.batches import halves, loader, pad, plan
 from regard.data.text import Pairs, read_parallel, read_tsv
 from regard.data.tokens import Tokenizer
 from regard.errors import ConfigError, DataError
+from regard.models.choices import annealed
 from regard.models.rescoring import AnySeq2Seq, Seq2SeqPair, sequence_loss
 from regard.models.settings import Seq2SeqSettings
 from regard.tasks.base import CONFIG
@@ -129,15 +130,18 @@ class TranslationJob:
 
     def batches(self, epoch: int, start: int) -> Generator[Batch, None, None]:
         """Load the batches of an epoch from a place on."""
-        workers = self.settings.training.workers
-        yield from loader(
+        loaded = loader(
             self.data,
             self._plan(epoch),
             start=start,
-            workers=workers,
+            workers=self.settings.training.workers,
             collate=collate,
             timeout=300,  # seconds; a worker that says nothing for so long hangs
         )
+        total = self._steps * self.settings.training.epochs
+        share = self.settings.model.reinforce.drawn
+        first = epoch * self._steps + start
+        yield from annealed(self.model, loaded, lambda step: share((first + step) / total))
 
     def size(self, batch: Batch) -> int:
         """Count the target tokens that are foretold: a pair of decoders foretells each twice."""

@@ -53,6 +53,23 @@ def test_log_prob_carries_the_gradient_and_the_weights_none():
     assert torch.allclose(gradient, weights - shares.detach(), atol=1e-6)
 
 
+def test_a_share_of_the_queries_draws_and_the_others_read_what_is_expected():
+    scores = SCORES.clone().requires_grad_()
+    many = scores.expand(1, 20_000, 4)
+    weights, shares, log_prob = Sampled(share=0.25)(many, MASK)
+    one = (weights == 1).any(-1)
+    assert abs(one.float().mean().item() - 0.25) <= 4 * math.sqrt(0.25 * 0.75 / 20_000)
+    assert torch.equal(weights[~one], shares[~one])
+    assert (log_prob[~one] == 0).all()
+    assert (log_prob[one] < 0).all()
+    (gradient,) = torch.autograd.grad(weights[..., 0].sum(), scores)
+    assert gradient.abs().max() > 0
+    none = Sampled(share=0.0)(scores, MASK)
+    assert torch.equal(none.weights, none.distribution)
+    with pytest.raises(MechanismError, match="share must lie in"):
+        Sampled(share=1.5)
+
+
 def test_rows_with_nothing_to_draw_give_zeros():
     scores = SCORES.clone().requires_grad_()
     weights, shares, log_prob = Sampled()(scores, torch.zeros_like(MASK))

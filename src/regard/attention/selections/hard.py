@@ -65,19 +65,29 @@ class Sampled(Selection):
     Args:
         temperature: The temperature of the distribution.
         evaluation: "argmax" or "expectation".
+        share: The probability that a query draws in training; the others read all keys by their
+            probabilities, with a gradient and a `log_prob` of 0, as half of them do in Xu et al.
+            It may be changed while training goes on, so that a choice that was learned softly
+            becomes a hard one.
 
     Raises:
-        MechanismError: The temperature is not positive and finite, or the name is unknown.
+        MechanismError: The temperature is not positive and finite, the name is unknown, or the
+            share does not lie in [0, 1].
 
     References:
         Xu et al., Show, attend and tell, 2015 (stochastic "hard" attention); Mnih et al.,
         Recurrent models of visual attention, 2014.
     """
 
-    def __init__(self, temperature: float = 1.0, *, evaluation: Evaluation = "argmax") -> None:
+    def __init__(
+        self, temperature: float = 1.0, *, evaluation: Evaluation = "argmax", share: float = 1.0
+    ) -> None:
         super().__init__()
         check_evaluation(evaluation, ("argmax", "expectation"))
+        if not 0.0 <= share <= 1.0:
+            raise MechanismError(f"share must lie in [0, 1]; got {share}. 1.0 always draws.")
         self.temperature, self.evaluation = check_temperature(temperature), evaluation
+        self.share = share
         self.needs_preference = evaluation == "argmax"
         self.traits = Traits(
             stochastic=True, differentiable=False, hard_evaluation=evaluation == "argmax"
@@ -102,11 +112,18 @@ class Sampled(Selection):
         # The largest of s_j / x_j, x_j exponential, is key j with probability s_j.
         drawn = shares.detach() / exponential(shares, generator)
         weights = functional.chosen(drawn, mask)
-        return Selected(weights, shares, _log_prob(scaled, weights, mask))
+        log_prob = _log_prob(scaled, weights, mask)
+        if self.share < 1.0:
+            chance = torch.empty_like(log_prob.detach()).uniform_(generator=generator)
+            expected = chance >= self.share
+            weights = torch.where(expected.unsqueeze(-1), shares, weights)
+            log_prob = log_prob.masked_fill(expected, 0.0)
+        return Selected(weights, shares, log_prob)
 
     def extra_repr(self) -> str:
         """Name the choices."""
-        return f"temperature={self.temperature}, evaluation={self.evaluation!r}"
+        own = f"temperature={self.temperature}, evaluation={self.evaluation!r}"
+        return own if self.share == 1.0 else f"{own}, share={self.share}"
 
 
 def _log_prob(scores: Tensor, weights: Tensor, mask: Tensor | None) -> Tensor:
