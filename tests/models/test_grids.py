@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch import nn
 
 from regard.errors import MechanismError, ShapeError
 from regard.models.grids import (
