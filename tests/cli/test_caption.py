@@ -78,6 +78,28 @@ def test_folders_and_several_files(regard: Any, run: Path, scene: Path, tmp_path
     assert float(rows[0][0]) >= float(rows[1][0])
 
 
+def test_captions_can_be_drawn(
+    regard: Any, run: Path, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        Scenes().scene(number, seed=5).image.save(tmp_path / f"{number}.png")
+
+    def drawn(*options: str) -> str:
+        result = regard("caption", "--model", run, tmp_path, "--sample", *options)
+        assert result.code == 0, result
+        return str(result.out)
+
+    first = drawn("--seed", "4")
+    assert drawn("--seed", "5") != first
+    assert drawn("--seed", "4", "--batch-size", "1") == first
+    monkeypatch.setattr("regard.cli.caption._AT_ONCE", 2)
+    assert drawn("--seed", "4") == first
+    greedy = regard("caption", "--model", run, tmp_path, "--beam", "1").out
+    assert drawn("--top-k", "1") == greedy
+    listed = regard("caption", "--model", run, scene, "--sample", "--nbest", "3", "--plain")
+    assert len(listed.out.splitlines()) == 3
+
+
 def test_json_for_programs(regard: Any, run: Path, scene: Path) -> None:
     table = json.loads(regard("caption", "--model", run, scene, "--json").out)
     assert table["caption"] == load(run)(scene).text
@@ -93,6 +115,8 @@ def test_what_is_wrong_is_one_line(refused: Any, run: Path, scene: Path, tmp_pat
     assert "a.png" in refuse(tmp_path / "a.png")
     (tmp_path / "page.jpg").write_text("<html>")
     assert "page.jpg" in refuse(tmp_path / "page.jpg")
+    assert "draws at random, and --beam" in refuse(scene, "--sample", "--beam", "2")
+    assert "caption: top_p: must be less" in refuse(scene, "--sample", "--top-p", "2")
     assert "must end in .svg" in refuse(scene, "--picture", tmp_path / "a.gif")
     assert "describes pictures" in refused("caption", "--model", "en-zh", scene)
     there = tmp_path / "there.svg"

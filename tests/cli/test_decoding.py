@@ -65,12 +65,12 @@ def test_ngrams_and_coverage(translate: Any) -> None:
         (["--sample", "--top-k", "-1"], "translate: top_k: must be greater than or equal to 0"),
         (["--sample", "--temperature", "0"], "translate: temperature: must be greater than"),
         (["--sample", "--temperature", "nan"], "translate: temperature: must be a finite number"),
-        (["--sample", "--beam", "3"], "--sample: draws translations, and --beam searches"),
+        (["--sample", "--beam", "3"], "--sample: draws at random, and --beam searches"),
         (["--sample", "--nbest", "1001"], "invalid value for '--nbest'"),
         (["--block-ngrams", "-2"], "translate: block_ngrams: must be greater than or equal to 0"),
         (["--coverage-penalty", "11"], "translate: coverage_penalty: must be less than or equal"),
-        (["--top-k", "3"], "--top-k: counts only where translations are drawn; add --sample."),
-        (["--seed", "3"], "--seed: counts only where translations are drawn; add --sample."),
+        (["--top-k", "3"], "--top-k: counts only where outputs are drawn; add --sample."),
+        (["--seed", "3"], "--seed: counts only where outputs are drawn; add --sample."),
     ],
 )
 def test_what_is_refused(options: list[str], message: str, refused: Any, reversal_run: Any) -> None:

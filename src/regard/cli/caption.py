@@ -18,6 +18,7 @@ from regard.cli.common import (
     write_json,
     write_lines,
 )
+from regard.cli.decoding import changed, check_decoding, decoding_options, drawn_from
 from regard.cli.pictures import check_picture, look_lines, numbered
 from regard.errors import UserError
 
@@ -44,6 +45,7 @@ _AT_ONCE = 128  # pictures described before the first caption is written
     default=None,
     help="With or without the picture; by default with it for a single image.",
 )
+@decoding_options
 @force_option
 @json_option
 @device_option
@@ -61,23 +63,29 @@ def command(  # noqa: PLR0913 - one argument for each option
     as_json: bool,
     device: str,
     threads: int | None,
+    decoding: dict[str, Any],
 ) -> None:
     """Describe IMAGES: files, or folders of them.
 
     For a single image: the caption, and where the model looked for each of its words. For several:
-    the file, a tab, and its caption. With --nbest: score, tab, caption.
+    the file, a tab, and its caption. With --nbest: score, tab, caption. With --sample the captions
+    are drawn at random, and one --seed gives the same ones.
     """
+    check_decoding(decoding, beam)
     files = list(_files(images))
     if picture is not None:
         check_picture(picture, len(files), force=force, inputs=files)
     load_torch()
     set_threads(threads)
-    captioner = _captioner(model, device)
+    captioner = changed(_captioner(model, device), decoding, "caption")
+    drawn = drawn_from(decoding)
     shown = len(files) == 1 if show is None else show
     number = 0
     for start in range(0, len(files), _AT_ONCE):
         part = files[start : start + _AT_ONCE]
-        results = captioner(list(part), beam=beam, nbest=nbest, batch_size=batch_size)
+        results = captioner(
+            list(part), beam=beam, nbest=nbest, batch_size=batch_size, generator=drawn
+        )
         for file, result in zip(part, results, strict=True):
             number += 1
             if picture is not None:

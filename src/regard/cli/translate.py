@@ -20,13 +20,11 @@ from regard.cli.common import (
     write_json,
     write_lines,
 )
-from regard.cli.decoding import changed, check_decoding, decoding_options
+from regard.cli.decoding import changed, check_decoding, decoding_options, drawn_from
 from regard.cli.pictures import check_picture, look_lines, numbered
 from regard.errors import UserError
 
 if TYPE_CHECKING:
-    import torch
-
     from regard.tasks.translation import Translation, Translator
 
 _LARGEST_INPUT = 64 << 20  # bytes on standard input, which may never end
@@ -87,8 +85,8 @@ def command(  # noqa: PLR0913 - one argument for each option
         check_picture(picture, len(lines), force=force, inputs=[path] if path else [])
     load_torch()
     set_threads(threads)
-    translator = changed(_translator(model, device), decoding)
-    drawn = _generator(decoding)
+    translator = changed(_translator(model, device), decoding, "translate")
+    drawn = drawn_from(decoding)
     shown = bool(texts) and texts != ("-",) if show is None else show
     longest, number, cut = translator.settings.decoding.maximum_length, 0, 0
     for start in range(0, len(lines), _AT_ONCE):
@@ -118,13 +116,6 @@ def _translator(model: str, device: str) -> Translator:
     if not isinstance(translator, Translator):
         raise UserError("must be a model that translates; choose another.", where=model)
     return translator
-
-
-def _generator(decoding: dict[str, Any]) -> torch.Generator:
-    """Return the one generator of all texts: what is drawn does not depend on their parts."""
-    import torch
-
-    return torch.Generator().manual_seed(decoding.get("seed", 0))
 
 
 def _lines(texts: tuple[str, ...], path: Path | None, encoding: str) -> list[str]:
