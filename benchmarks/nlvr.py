@@ -71,7 +71,7 @@ attention_dim = 64
 [training]
 epochs = 6
 batch_sentences = 16
-batch_tokens = 512
+batch_tokens = 1024
 learning_rate = 0.002
 warmup_steps = 300
 label_smoothing = 0.0

@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.batches import halves, loader, pad, plan
+from regard.data.batches import halves, loader, mixed_plan, pad, plan
 from regard.errors import DataError, EnvironmentFault, MissingExtraError, UserError
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60)
@@ -86,6 +86,30 @@ def test_similar_lengths_stand_together_and_batches_are_mixed() -> None:
     assert max(spread) <= 4
     longest = [max(lengths[i][0] for i in batch) for batch in batches]
     assert longest != sorted(longest)
+
+
+@given(LENGTHS, st.integers(1, 40), st.integers(0, 3), st.one_of(st.none(), st.integers(1, 7)))
+def test_a_mixed_plan_holds_everything_once_in_batches_of_one_size(
+    lengths: list[tuple[int, int]], tokens: int, epoch: int, most: int | None
+) -> None:
+    made = mixed_plan(lengths, tokens=tokens, seed=1, epoch=epoch, max_sentences=most)
+    assert sorted(index for batch in made for index in batch) == list(range(len(lengths)))
+    longest = max([1, *map(max, lengths)])
+    sizes = [len(batch) for batch in made]
+    assert all(size == sizes[0] for size in sizes[:-1])
+    assert all(size == 1 or size * longest <= tokens for size in sizes)
+    assert most is None or all(size <= most for size in sizes)
+    again = mixed_plan(lengths, tokens=tokens, seed=1, epoch=epoch + 1, max_sentences=most)
+    assert [len(batch) for batch in again] == sizes
+
+
+def test_a_mixed_plan_mixes_lengths() -> None:
+    made = mixed_plan([(index,) for index in range(64)], tokens=512, seed=1, epoch=0)
+    assert len(made) == 8
+    assert all(max(batch) - min(batch) > 16 for batch in made)
+    assert made != mixed_plan([(index,) for index in range(64)], tokens=512, seed=1, epoch=1)
+    with pytest.raises(UserError, match="tokens must be at least 1"):
+        mixed_plan([(1,)], tokens=0, seed=1, epoch=0)
 
 
 def test_nothing_and_wrong_bounds() -> None:

@@ -59,16 +59,63 @@ def plan(
         >>> sorted(map(sorted, plan([(2, 3), (9, 1), (3, 3)], tokens=9, seed=0, epoch=0)))
         [[0, 2], [1]]
     """
-    for name, value in (("tokens", tokens), ("max_sentences", max_sentences)):
-        if value is not None and value < 1:
-            raise UserError(f"{name} must be at least 1; got {value}. Raise it.")
+    _check_bounds(tokens, max_sentences)
     generator = random.Random(f"{seed}/{epoch}")  # noqa: S311 - no secret
-    longest = [max(1, *sides) if sides else 1 for sides in lengths]
+    longest = _longest(lengths)
     noise = [generator.random() for _ in longest]
     order = sorted(range(len(longest)), key=lambda index: (longest[index], noise[index]))
     batches = _fill(order, longest, tokens=tokens, most=max_sentences or len(order))
     generator.shuffle(batches)
     return batches
+
+
+def mixed_plan(
+    lengths: Sequence[Sequence[int]],
+    *,
+    tokens: int,
+    seed: int,
+    epoch: int,
+    max_sentences: int | None = None,
+) -> Plan:
+    """Put samples together at random, in batches of one size, whatever their lengths.
+
+    For models that compute with the means of a batch, which should be those of all the data: long
+    samples may show other things than short ones. No batch is larger than `tokens` allows for the
+    longest sample of all.
+
+    Args:
+        lengths: The lengths of each sample, one per side; the longest counts.
+        tokens: Most padded tokens of a batch.
+        seed: The seed of the run.
+        epoch: The epoch, from 0.
+        max_sentences: Most samples in a batch.
+
+    Returns:
+        The plan; every sample stands in it once.
+
+    Raises:
+        UserError: A bound is below 1.
+
+    Example:
+        >>> [len(batch) for batch in mixed_plan([(3,), (1,), (4,)], tokens=8, seed=0, epoch=0)]
+        [2, 1]
+    """
+    _check_bounds(tokens, max_sentences)
+    size = max(1, tokens // max(_longest(lengths), default=1))
+    size = size if max_sentences is None else min(size, max_sentences)
+    order = list(range(len(lengths)))
+    random.Random(f"{seed}/{epoch}").shuffle(order)  # noqa: S311 - no secret
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def _check_bounds(tokens: int, max_sentences: int | None) -> None:
+    for name, value in (("tokens", tokens), ("max_sentences", max_sentences)):
+        if value is not None and value < 1:
+            raise UserError(f"{name} must be at least 1; got {value}. Raise it.")
+
+
+def _longest(lengths: Sequence[Sequence[int]]) -> list[int]:
+    return [max(1, *sides) if sides else 1 for sides in lengths]
 
 
 def _fill(order: Sequence[int], longest: Sequence[int], *, tokens: int, most: int) -> Plan:

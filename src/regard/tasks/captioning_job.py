@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.losses import doubly_stochastic
-from regard.data.batches import halves, loader, pad, plan
+from regard.data.batches import halves, loader, mixed_plan, pad, plan
 from regard.data.captions import CaptionedImages
 from regard.data.images import open_image
 from regard.data.tokens import Tokenizer
@@ -212,7 +212,9 @@ class CaptioningJob:
 
     def _plan(self, epoch: int) -> list[list[int]]:
         own = self.settings.training
-        return plan(
+        # A describer that is trained computes with the means of a batch.
+        make = mixed_plan if self.captioner.sees_pixels else plan
+        return make(
             self._lengths,
             tokens=own.batch_tokens,
             seed=own.seed,
