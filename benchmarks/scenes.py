@@ -31,6 +31,7 @@ from regard.tasks.captioning_training import train_captioning
 from regard.training import RunOptions
 
 RESULTS = Path(__file__).parent / "results" / "scenes.json"
+SEED = 1
 COUNTS = {"train": 24_000, "dev": 300, "test": 1_000}
 LOOKS = {
     "soft": ["model.decoder.selection=softmax"],
@@ -82,7 +83,7 @@ maximum_length = 30
 
 def data(folder: Path) -> None:
     """Write the scenes and the config."""
-    write_scenes(folder / "scenes", COUNTS, seed=1, overwrite=True)
+    write_scenes(folder / "scenes", COUNTS, seed=SEED, overwrite=True)
     (folder / "scenes.toml").write_text(CONFIG, encoding="utf-8")
 
 
@@ -93,9 +94,9 @@ def train(folder: Path, look: str, seed: int) -> None:
     train_captioning(folder / "scenes.toml", changes, options)
 
 
-def score(run: Path, folder: Path) -> dict[str, float]:
+def score(model: Path, folder: Path) -> dict[str, float]:
     """Score one captioner on the test scenes, in percent."""
-    captioner = load(run / "model", device="cpu")
+    captioner = load(model, device="cpu")
     images = read_captions(folder / "scenes", split="test")
     regions = read_regions(folder / "scenes" / "captions.jsonl")
     results = captioner(list(images.paths), beam=1)
@@ -153,7 +154,7 @@ def table(folder: Path) -> None:
     rows: dict[str, dict[str, dict[str, float]]] = {}
     for look in LOOKS:
         runs = sorted(run for run in folder.glob(f"{look}-*") if (run / "model").is_dir())
-        rows[look] = {run.name: score(run, folder) for run in runs}
+        rows[look] = {run.name: score(run / "model", folder) for run in runs}
         if not runs:
             continue
         print(f"{look} ({len(runs)} seeds)")
@@ -163,7 +164,7 @@ def table(folder: Path) -> None:
             print(f"  {figure:18} {statistics.mean(values):6.2f} ± {spread:.2f} %")
     report = {
         "command": "python benchmarks/scenes.py table FOLDER",
-        "data": {"counts": COUNTS, "seed": 1},
+        "data": {"counts": COUNTS, "seed": SEED},
         "versions": {"torch": torch.__version__},
         "rows": rows,
     }
