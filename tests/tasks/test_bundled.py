@@ -1,11 +1,15 @@
-"""The bundled English-Chinese model: what it writes and where it looks."""
+"""The bundled models: what they write and where they look."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import regard
+from regard.data.framing import overlap_share
 from regard.data.grammar import Example, Grammar
+from regard.data.scenes import Scenes
+from regard.tasks.captioning import Captioner
 from regard.tasks.translation import Translation, Translator
 
 GRAMMAR = Grammar()
@@ -63,6 +67,39 @@ def test_an_unknown_word_becomes_characters_and_is_shown(translator: Translator)
     read = result.record.read
     assert [token.text for token in read.tokens][-2:] == ["chases", "Jerry"]
     assert "".join(token.text for token in read.tokens[:-2]) == "Xylophonist"
+
+
+def test_scenes_are_described_and_every_thing_is_looked_at() -> None:
+    captioner = regard.load("scenes", device="cpu")
+    assert isinstance(captioner, Captioner)
+    scenes = Scenes().sample(60, seed=77, split="test")
+    results = captioner([scene.image for scene in scenes])
+    right = looked = named = 0
+    for scene, result in zip(scenes, results, strict=True):
+        right += result.text == scene.caption
+        if result.text != scene.caption:
+            continue
+        edges = np.linspace(0, 96, 9)
+        cells = np.array(
+            [[x, y, x + 12, y + 12] for y in edges[:-1] for x in edges[:-1]], dtype=float
+        )
+        for word in scene.words:
+            rows = [
+                row
+                for row, token in enumerate(result.record.written.tokens)
+                if token.start < word.end and token.end > word.start
+            ]
+            best = int(result.record.maps[0].weights[rows].mean(axis=0).argmax())
+            named += 1
+            looked += any(overlap_share(cells, box)[best] > 0 for box in word.boxes)
+    assert right >= 54  # the card says how many of a thousand are
+    assert looked >= 0.9 * named
+
+
+def test_every_card_says_what_the_model_is_not_for() -> None:
+    scenes = (regard.tasks.bundled_models()["scenes"] / "card.md").read_text(encoding="utf-8")
+    for word in ("generated", "Does not know", "Apache-2.0"):
+        assert word in scenes
 
 
 def test_the_card_names_data_and_licence() -> None:
