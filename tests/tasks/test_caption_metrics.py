@@ -6,7 +6,14 @@ import random
 import pytest
 
 from regard.errors import UserError
-from regard.tasks.caption_metrics import bleu, cider_d, rouge_l
+from regard.tasks.caption_metrics import (
+    BleuCounts,
+    bleu,
+    bleu_counts,
+    bleu_of_counts,
+    cider_d,
+    rouge_l,
+)
 
 WRITTEN = [["a", "red", "dog", "runs"], ["the", "cat"]]
 REFERENCES = [
@@ -33,6 +40,20 @@ def test_counts_are_clipped_and_the_closest_length_counts():
     found = bleu([["the"] * 4], [[["the", "cat"], ["the"] * 2 + ["x"] * 4]])
     assert found.without_penalty[0] == pytest.approx(50.0)
     assert found.brevity == 1.0  # 2 and 6 are as close to 4: the shorter one is taken
+
+
+def test_counts_of_a_caption_worked_by_hand():
+    first, second = bleu_counts(WRITTEN, REFERENCES)
+    assert first == BleuCounts((4, 3, 1, 0), (4, 3, 2, 1), 4, 4)
+    assert second == BleuCounts((2, 1, 0, 0), (2, 1, 0, 0), 2, 4)
+
+
+def test_counts_of_chosen_captions_give_the_score_of_their_corpus():
+    chosen = [1, 0, 0]
+    counts = bleu_counts(WRITTEN, REFERENCES)
+    expected = bleu([WRITTEN[i] for i in chosen], [REFERENCES[i] for i in chosen])
+    assert bleu_of_counts([counts[i] for i in chosen]) == expected
+    assert bleu_of_counts([]).scores == pytest.approx((0.0,) * 4)
 
 
 def test_rouge_worked_by_hand():

@@ -63,24 +63,74 @@ def bleu(written: Sequence[Tokens], references: Sequence[Sequence[Tokens]]) -> B
     References:
         Papineni et al., BLEU: a method for automatic evaluation of machine translation, 2002.
     """
+    return bleu_of_counts(bleu_counts(written, references))
+
+
+class BleuCounts(NamedTuple):
+    """What BLEU counts in a caption; counts of captions may be added up in any choice of them.
+
+    Args:
+        right: N-grams of one to four tokens that a reference has too.
+        guessed: All of its n-grams.
+        length: Its tokens.
+        closest: Tokens of the reference closest in length.
+    """
+
+    right: tuple[int, ...]
+    guessed: tuple[int, ...]
+    length: int
+    closest: int
+
+
+def bleu_counts(
+    written: Sequence[Tokens], references: Sequence[Sequence[Tokens]]
+) -> list[BleuCounts]:
+    """Count for every caption by itself what BLEU adds up, as to resample a corpus.
+
+    Args:
+        written: Captions as tokens.
+        references: For each caption its references as tokens.
+
+    Returns:
+        The counts of each caption.
+
+    Raises:
+        UserError: The counts do not go together.
+    """
     check_counts(written, references)
-    right, guessed = [0] * _LONGEST, [0] * _LONGEST
-    ours = theirs = 0
-    for caption, several in zip(written, references, strict=True):
-        ours += len(caption)
-        theirs += min((abs(len(one) - len(caption)), len(one)) for one in several)[1]
-        for size in range(1, _LONGEST + 1):
-            found = ngrams(caption, size)
-            most: Counter[NGram] = Counter()
-            for one in several:
-                most |= ngrams(one, size)
-            right[size - 1] += sum((found & most).values())
-            guessed[size - 1] += max(len(caption) - size + 1, 0)
-    ratio = (ours + _TINY) / (theirs + _SMALL)
+    return [_bleu_counts(*pair) for pair in zip(written, references, strict=True)]
+
+
+def _bleu_counts(caption: Tokens, several: Sequence[Tokens]) -> BleuCounts:
+    right, guessed = [], []
+    for size in range(1, _LONGEST + 1):
+        most: Counter[NGram] = Counter()
+        for one in several:
+            most |= ngrams(one, size)
+        right.append(sum((ngrams(caption, size) & most).values()))
+        guessed.append(max(len(caption) - size + 1, 0))
+    closest = min((abs(len(one) - len(caption)), len(one)) for one in several)[1]
+    return BleuCounts(tuple(right), tuple(guessed), len(caption), closest)
+
+
+def bleu_of_counts(counts: Sequence[BleuCounts]) -> Bleu:
+    """Compute BLEU-1 to BLEU-4 of the captions whose counts these are.
+
+    Args:
+        counts: What `bleu_counts` gave for each; one may stand there several times.
+
+    Returns:
+        The scores in percent.
+    """
+    ratio = (sum(one.length for one in counts) + _TINY) / (
+        sum(one.closest for one in counts) + _SMALL
+    )
     brevity = math.exp(1.0 - 1.0 / ratio) if ratio < 1.0 else 1.0
     scores, product = [], 1.0
     for size in range(_LONGEST):
-        product *= (right[size] + _TINY) / (guessed[size] + _SMALL)
+        right = sum(one.right[size] for one in counts)
+        guessed = sum(one.guessed[size] for one in counts)
+        product *= (right + _TINY) / (guessed + _SMALL)
         scores.append(100.0 * product ** (1.0 / (size + 1)))
     return Bleu(tuple(brevity * score for score in scores), tuple(scores), brevity)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -162,7 +161,7 @@ def _reader(captioner: Captioner, images: CaptionedImages, cache: Path) -> Calla
     features = kept.features(images.paths, compute, digests=images.digests)
 
     def read(index: int) -> Tensor:
-        return torch.from_numpy(features[index].astype(np.float32))
+        return torch.from_numpy(features[index])  # widened where it is used, a batch at once
 
     return read
 
