@@ -179,6 +179,19 @@ def test_numbers_that_cannot_be_kept(
     assert files(tmp_path / "cache") == []
 
 
+def test_pixels_are_kept_as_bytes_or_not_at_all(tmp_path: Path) -> None:
+    cache = FeatureCache(tmp_path, "pixels", dtype="uint8")
+    values = np.arange(256, dtype=np.float32).reshape(1, 16, 16)
+    cache.put(KEYS[0], values)
+    found = cache.get(KEYS[0])
+    assert found is not None
+    assert found.dtype == np.uint8
+    assert (found == values).all()
+    for wrong in ([0.5], [256.0], [-1.0], [np.nan]):
+        with pytest.raises(UserError, match="whole numbers from 0 to 255"):
+            cache.put(KEYS[1], wrong)
+
+
 def test_calls_that_mean_nothing(tmp_path: Path, pictures: list[Path]) -> None:
     with pytest.raises(UserError, match="dtype must be known; got 'float61'; did you mean"):
         FeatureCache(tmp_path, "encoder", dtype="float61")

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 
 from regard.config import read_config
+from regard.data.images import open_image
 from regard.data.scenes import Scenes, write_scenes
 from regard.errors import DataError, UserError
 from regard.tasks import load
@@ -102,6 +103,22 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(folder: Path, run: Path
     ).read_bytes()
 
 
+def test_pixels_are_made_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = job(folder)
+    shown = first.data[3][1]
+    picture = open_image(first.data.images.paths[first.data.examples[3].image])
+    assert shown.dtype == torch.uint8
+    assert torch.equal(shown.float(), first.captioner.pixels([picture])[0])
+
+    def never(*_: object) -> None:
+        raise AssertionError("a picture was resized again")
+
+    monkeypatch.setattr(Captioner, "pixels", never)
+    again = job(folder)
+    assert torch.equal(again.data[3][1], shown)
+    assert again.loss(next(again.batches(0, 0))).total.isfinite()
+
+
 def test_the_loss_is_a_sum_over_tokens_and_halves_add_up(folder: Path) -> None:
     made = job(folder)
     made.model.eval()
@@ -125,7 +142,8 @@ def test_cells_left_unread_cost_in_training_alone(folder: Path) -> None:
     asking.model.load_state_dict(plain.model.state_dict())
     for made in (plain, asking):
         made.model.train()
-    decoded = plain.model(batch.source, plain.captioner.mask(len(batch.examples)), batch.inputs)
+    mask = plain.captioner.mask(len(batch.examples))
+    decoded = plain.model(batch.source.float(), mask, batch.inputs)
     real = (batch.outputs != 0).float()
     read = (decoded.weights[:, 0] * real.unsqueeze(-1)).sum(1)
     expected = 2.0 * (1.0 - read).square().sum()

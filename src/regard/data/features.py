@@ -21,8 +21,8 @@ from regard.data.files import file_sha256
 from regard.errors import DataError, EnvironmentFault, UserError, did_you_mean
 from regard.saving import check_writable, write_file
 
-DTYPES = {"float16": "<f2", "float32": "<f4"}
-"""The precisions in which features are kept."""
+DTYPES = {"float16": "<f2", "float32": "<f4", "uint8": "|u1"}
+"""The precisions in which features are kept; bytes are for pixels."""
 
 Compute = Callable[[Sequence[Path]], Sequence[ArrayLike]]
 """Makes an array of each picture; all arrays of a call may be one, with the pictures first."""
@@ -138,7 +138,8 @@ class FeatureCache:
         folder: Where it lies; made when something is put there.
         identity: What names the encoder with its weights, such as its SHA-256.
         preprocessing: What names how pictures are brought to it.
-        dtype: `float16` halves the space, and keeps three digits; or `float32`.
+        dtype: `float16` halves the space, and keeps three digits; `float32`; or `uint8`, for whole
+            numbers from 0 to 255.
 
     Raises:
         UserError: There is no such precision.
@@ -285,8 +286,13 @@ class FeatureCache:
                 f"features must be numbers, at least one; got {values.dtype} {values.shape}. "
                 "Correct the encoder."
             )
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             result = np.ascontiguousarray(values, dtype=self.dtype)
+        if self.dtype.kind == "u" and not (result == values).all():
+            raise UserError(
+                "features must be whole numbers from 0 to 255 to be kept in uint8; some are not. "
+                "Use float16, or correct the encoder."
+            )
         if not np.isfinite(result).all():
             largest = float(np.abs(values.astype(np.float64)).max())
             raise UserError(

@@ -14,7 +14,6 @@ from torch import Tensor
 from regard.attention.losses import doubly_stochastic
 from regard.data.batches import halves, loader, mixed_plan, pad, plan
 from regard.data.captions import CaptionedImages
-from regard.data.images import open_image
 from regard.data.tokens import Tokenizer
 from regard.errors import DataError
 from regard.models.choices import annealed, choice_loss
@@ -95,22 +94,6 @@ def collate(items: Sequence[tuple[int, Tensor, list[int]]]) -> Batch:
         pad([[*ids, Tokenizer.EOS] for ids in targets], value=Tokenizer.PAD),
         [index for index, _, _ in items],
     )
-
-
-class PixelReader:
-    """Reads a picture's pixels anew each time it is asked for.
-
-    Args:
-        captioner: Knows the size.
-        images: The pictures.
-    """
-
-    def __init__(self, captioner: Captioner, images: CaptionedImages) -> None:
-        self.pixels, self.paths = captioner.pixels, images.paths
-
-    def __call__(self, index: int) -> Tensor:
-        """Open a picture and resize it."""
-        return self.pixels([open_image(self.paths[index])])[0]
 
 
 class CaptioningJob:

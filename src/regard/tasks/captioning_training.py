@@ -26,7 +26,6 @@ from regard.tasks.captioning import Captioner, load_captioner
 from regard.tasks.captioning_job import (
     CaptionDataset,
     CaptioningJob,
-    PixelReader,
     encode_captions,
     model_settings,
     scores,
@@ -143,15 +142,15 @@ def _fresh(
 
 
 def _reader(captioner: Captioner, images: CaptionedImages, cache: Path) -> Callable[[int], Tensor]:
-    """Return what reads a picture: its pixels, or descriptions that are computed once."""
-    if captioner.sees_pixels:
-        return PixelReader(captioner, images)
+    """Return what reads a picture: its pixels, or its description, either made only once."""
     own = captioner.settings.model.picture
+    size = f"{own.width}x{own.height}"
+    pixels = captioner.sees_pixels
     kept = FeatureCache(
         cache,
-        identity=network_identity(captioner.describer),
-        preprocessing=f"{own.width}x{own.height} {own.parts!r}",
-        dtype="float16",
+        identity="pixels" if pixels else network_identity(captioner.describer),
+        preprocessing=size if pixels else f"{size} {own.parts!r}",
+        dtype="uint8" if pixels else "float16",
     )
 
     def compute(paths: Sequence[Path]) -> list[NDArray[Any]]:
