@@ -29,7 +29,8 @@ class CaptionDataSettings(Strict):
         language: Language tag of the captions; how scores cut them into words follows it.
         max_tokens: Longer captions are left out in training.
         max_bad: Share of pictures that may be unreadable; they are left out.
-        cache: Folder, beside the config, where descriptions of pictures are kept.
+        cache: Folder, beside the config, where descriptions of pictures, or their resized pixels,
+            are kept.
     """
 
     train: str
