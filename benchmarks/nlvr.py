@@ -75,6 +75,7 @@ batch_tokens = 1024
 learning_rate = 0.002
 warmup_steps = 300
 label_smoothing = 0.0
+precision = "bfloat16"
 threads = 1
 device = "cpu"
 [decoding]
