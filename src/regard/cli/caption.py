@@ -18,8 +18,14 @@ from regard.cli.common import (
     write_json,
     write_lines,
 )
-from regard.cli.decoding import changed, check_decoding, decoding_options, drawn_from
-from regard.cli.pictures import check_picture, look_lines, numbered
+from regard.cli.decoding import (
+    changed,
+    check_decoding,
+    decoding_options,
+    drawn_from,
+    search_options,
+)
+from regard.cli.pictures import check_picture, look_lines, numbered, picture_options
 from regard.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,19 +38,9 @@ _AT_ONCE = 128  # pictures described before the first caption is written
 @click.command("caption")
 @click.argument("images", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--model", required=True, help="A run's folder, or a model's.")
-@click.option("--beam", type=click.IntRange(1, 1000), help="Hypotheses kept at each step.")
-@click.option("--nbest", type=click.IntRange(1, 1000), default=1, help="Captions of each picture.")
+@search_options("Captions of each picture.")
 @click.option("--batch-size", type=click.IntRange(1, 4096), default=32, show_default=True)
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    help="Save where the model looked: .svg, .html, .png or .json; numbered for several images.",
-)
-@click.option(
-    "--show/--plain",
-    default=None,
-    help="With or without the picture; by default with it for a single image.",
-)
+@picture_options(several="images", shown="a single image")
 @decoding_options
 @force_option
 @json_option

@@ -57,6 +57,24 @@ class _Writer(Protocol):
 Writer = TypeVar("Writer", bound=_Writer)
 
 
+def search_options(nbest: str) -> Callable[[Function], Function]:
+    """Return the options that say how to search: `beam` and `nbest`.
+
+    Args:
+        nbest: What `--nbest` gives.
+    """
+
+    def added(function: Function) -> Function:
+        function = click.option("--nbest", type=click.IntRange(1, 1000), default=1, help=nbest)(
+            function
+        )
+        return click.option(
+            "--beam", type=click.IntRange(1, 1000), help="Hypotheses kept at each step."
+        )(function)
+
+    return added
+
+
 def decoding_options(function: Function) -> Callable[..., Any]:
     """Add the options; those that are given arrive as `decoding`, a dictionary."""
 

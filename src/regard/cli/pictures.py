@@ -5,17 +5,45 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from regard.cli.common import check_output
+import click
+
+from regard.cli.common import Function, check_output
 from regard.errors import UserError
 
 if TYPE_CHECKING:
     from regard.tasks.output import Output
 
 ENDINGS = (".svg", ".html", ".json", ".png")
+
+
+def picture_options(*, several: str, shown: str) -> Callable[[Function], Function]:
+    """Return the options that say where a picture goes: `picture` and `show`.
+
+    Args:
+        several: What there may be several of.
+        shown: For what the picture is shown by default.
+    """
+
+    def added(function: Function) -> Function:
+        function = click.option(
+            "--show/--plain",
+            default=None,
+            help=f"With or without the picture; by default with it for {shown}.",
+        )(function)
+        return click.option(
+            "--picture",
+            type=click.Path(path_type=Path),
+            help=(
+                "Save where the model looked: .svg, .html, .png or .json; numbered for several "
+                f"{several}."
+            ),
+        )(function)
+
+    return added
 
 
 def check_picture(picture: Path, count: int, *, force: bool, inputs: Sequence[Path]) -> None:

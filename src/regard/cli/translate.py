@@ -20,8 +20,14 @@ from regard.cli.common import (
     write_json,
     write_lines,
 )
-from regard.cli.decoding import changed, check_decoding, decoding_options, drawn_from
-from regard.cli.pictures import check_picture, look_lines, numbered
+from regard.cli.decoding import (
+    changed,
+    check_decoding,
+    decoding_options,
+    drawn_from,
+    search_options,
+)
+from regard.cli.pictures import check_picture, look_lines, numbered, picture_options
 from regard.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,19 +42,9 @@ _AT_ONCE = 256  # sentences translated before the first is written
 @click.option("--model", default="en-zh", show_default=True, help="A bundled name, or a folder.")
 @click.option("--file", "path", type=click.Path(path_type=Path), help="Translate a file's lines.")
 @click.option("--encoding", default="utf-8-sig", show_default=True, help="Of the file.")
-@click.option("--beam", type=click.IntRange(1, 1000), help="Hypotheses kept at each step.")
-@click.option("--nbest", type=click.IntRange(1, 1000), default=1, help="Translations of each text.")
+@search_options("Translations of each text.")
 @click.option("--batch-size", type=click.IntRange(1, 4096), default=64, show_default=True)
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    help="Save where the model looked: .svg, .html, .png or .json; numbered for several texts.",
-)
-@click.option(
-    "--show/--plain",
-    default=None,
-    help="With or without the picture; by default with it for texts on the command line.",
-)
+@picture_options(several="texts", shown="texts on the command line")
 @decoding_options
 @force_option
 @json_option
