@@ -6,8 +6,9 @@
 
 Scenes of one to three coloured shapes, whose regions are known, are described by a small network
 and an LSTM that looks at 12 x 12 cells. `table` scores what it finds in FOLDER on 1,000 new scenes:
-words in their place, and whether the cell looked at most for a word that names a thing lies on
-that thing; writes `benchmarks/results/scenes.json`.
+words that are foretold after the true ones before them, words in their place and whole captions
+when the captioner writes freely, and whether the cell looked at most for a word that names a thing
+lies on that thing; writes `benchmarks/results/scenes.json`.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from regard.data.batches import pad
 from regard.data.captions import read_captions
 from regard.data.framing import overlap_share
+from regard.data.images import open_image
 from regard.data.scenes import read_regions, write_scenes
+from regard.data.tokens import Tokenizer
 from regard.pictures.picture import Picture
 from regard.tasks import load
 from regard.tasks.captioning_training import train_captioning
@@ -33,6 +37,7 @@ from regard.training import RunOptions
 RESULTS = Path(__file__).parent / "results" / "scenes.json"
 SEED = 1
 COUNTS = {"train": 24_000, "dev": 300, "test": 1_000}
+FIGURES = ("next word", "words", "captions", "on the thing", "centre in its box")
 LOOKS = {
     "soft": ["model.decoder.selection=softmax"],
     "hard": [
@@ -100,6 +105,7 @@ def score(model: Path, folder: Path) -> dict[str, float]:
     captioner = load(model, device="cpu")
     images = read_captions(folder / "scenes", split="test")
     regions = read_regions(folder / "scenes" / "captions.jsonl")
+    foretold, tokens = forced(captioner, images)
     results = captioner(list(images.paths), beam=1)
     right = places = whole = looked = centred = named = 0
     for name, several, result in zip(images.names, images.captions, results, strict=True):
@@ -112,12 +118,31 @@ def score(model: Path, folder: Path) -> dict[str, float]:
         found = pointing(result.record, regions[name][0])
         named, looked, centred = named + found[0], looked + found[1], centred + found[2]
     return {
+        "next word": 100 * foretold / tokens,
         "words": 100 * right / places,
         "captions": 100 * whole / len(images),
         "on the thing": 100 * looked / max(named, 1),
         "centre in its box": 100 * centred / max(named, 1),
         "named": named,
     }
+
+
+def forced(captioner: Any, images: Any) -> tuple[int, int]:
+    """Count the words, and the end, that are foretold right after the true words before them."""
+    right = count = 0
+    for start in range(0, len(images), 50):
+        places = range(start, min(start + 50, len(images)))
+        ids = [captioner.tokenizer.encode(images.captions[i][0]).ids for i in places]
+        inputs = pad([[Tokenizer.BOS, *one] for one in ids], value=Tokenizer.PAD)
+        outputs = pad([[*one, Tokenizer.EOS] for one in ids], value=Tokenizer.PAD)
+        sources = captioner.sources([open_image(images.paths[i]) for i in places])
+        with torch.inference_mode():
+            decoded = captioner.model(sources, captioner.mask(len(places)), inputs)
+            best = captioner.model.logits(decoded.features).argmax(dim=-1)
+        real = outputs != Tokenizer.PAD
+        right += int(((best == outputs) & real).sum())
+        count += int(real.sum())
+    return right, count
 
 
 def pointing(record: Any, regions: Any) -> tuple[int, int, int]:
@@ -159,7 +184,7 @@ def table(folder: Path) -> None:
         if not runs:
             continue
         print(f"{look} ({len(runs)} seeds)")
-        for figure in ("words", "captions", "on the thing", "centre in its box"):
+        for figure in FIGURES:
             values = [found[figure] for found in rows[look].values()]
             spread = statistics.stdev(values) if len(values) > 1 else 0.0
             print(f"  {figure:18} {statistics.mean(values):6.2f} ± {spread:.2f} %")

@@ -273,7 +273,7 @@ def _leaks(name: str, shared: ImageOverlap) -> list[str]:
 _CONFIG = """\
 # A captioner for the drawn scenes that `regard new captioning` wrote beside this file.
 # Train it:     regard train {name}
-# Hard attention: regard train {name} model.decoder.selection=sampled
+# Hard attention: regard train {name} model.decoder.selection=sampled model.reinforce.annealed=0.7
 # Use it:       regard caption --model runs/{run} {folder}/scenes/images/test-00000.png
 task = "captioning"
 metric = "bleu"
@@ -288,28 +288,28 @@ language = "en"
 [model]
 item_dim = 128
 embedding_dim = 64
-dropout = 0.1
+dropout = 0.05
 
 [model.picture]
 network = "small"                # lite0 for photos: pip install 'regard[caption]'
-height = 64
-width = 64
+height = 96
+width = 96
 layers = 3
 
 [model.decoder]
 kind = "lstm"
 hidden_dim = 128
 order = "luong"                  # it looks when it has read the word before; or bahdanau
-gated = true
-attention_dim = 128
+attention_dim = 64
 
 [training]
-epochs = 16
-batch_sentences = 16
-batch_tokens = 512
-learning_rate = 0.0015
+epochs = 12
+batch_sentences = 32
+batch_tokens = 1024
+learning_rate = 0.002
 warmup_steps = 300
 label_smoothing = 0.0
+precision = "bfloat16"
 
 [decoding]
 beam = 3
