@@ -5,11 +5,11 @@
     python benchmarks/scenes.py table FOLDER
 
 Scenes of coloured shapes, whose regions are known, are described by a small network and an LSTM
-that looks at 8 x 8 cells. The plain ones hold one or two shapes of a quarter of the side or more, the
-crowded ones up to three from 18 % on. `table` scores what it finds in FOLDER on 1,000 new scenes:
-words that are foretold after the true ones before them, words in their place and whole captions
-when the captioner writes freely, and whether the cell looked at most for a word that names a
-thing lies on that thing; writes `benchmarks/results/scenes.json`.
+that looks at 8 x 8 cells. The plain ones hold one or two shapes of a quarter of the side or more,
+the crowded ones up to three from 18 % on. `table` scores what it finds in FOLDER on 1,000 new
+scenes: words that are foretold after the true ones before them, words in their place and whole
+captions when the captioner writes freely, and whether the cell looked at most for a word that names
+a thing lies on that thing; writes `benchmarks/results/scenes.json`.
 """
 
 from __future__ import annotations
