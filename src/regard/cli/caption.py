@@ -37,7 +37,7 @@ _AT_ONCE = 128  # pictures described before the first caption is written
 
 @click.command("caption")
 @click.argument("images", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--model", required=True, help="A run's folder, or a model's.")
+@click.option("--model", default="scenes", show_default=True, help="A bundled name, or a folder.")
 @search_options("Captions of each picture.")
 @click.option("--batch-size", type=click.IntRange(1, 4096), default=32, show_default=True)
 @picture_options(several="images", shown="a single image")
