@@ -3,8 +3,8 @@
     python benchmarks/hard_attention.py FOLDER
 
 FOLDER is where `benchmarks/scenes.py` trained its runs of hard attention, whose checkpoints are
-all kept. At each, 64 training pictures are read 16 times with other draws, dropout off; the
-gradient of the score's parameters is taken each time. The variance is that of one batch's
+all kept. At the end of each epoch 64 training pictures are read 16 times with other draws, dropout
+off; the gradient of the score's parameters is taken each time. The variance is that of one batch's
 gradient, summed over parameters, given beside its squared mean, with the baseline and without.
 The baseline's error is the mean of `(R - b)²` over the choices, given beside the variance of the
 rewards `R`, which the best constant would leave. Writes `benchmarks/results/hard_attention.json`
@@ -29,6 +29,7 @@ from regard.data.images import open_image
 from regard.data.tokens import Tokenizer
 from regard.models.choices import choice_loss, set_share
 from regard.tasks import load
+from regard.training.checkpoint import Checkpoints, read_progress
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "hard_attention.json"
@@ -121,9 +122,10 @@ def main() -> None:
     rows: dict[str, dict[str, dict[str, float]]] = {}
     for run in sorted(folder.glob("runs/plain-hard-[0-9]")):
         rows[run.name] = {}
-        for checkpoint in sorted((run / "checkpoints").glob("step-*")):
-            step = str(int(checkpoint.name[5:]))
-            rows[run.name][step] = measure(checkpoint, images)
+        checkpoints = Checkpoints(run)
+        for end in read_progress(checkpoints.path(checkpoints.steps()[-1])).epoch_ends:
+            step = str(end)
+            rows[run.name][step] = measure(checkpoints.path(end), images)
             print(run.name, step, json.dumps(rows[run.name][step]), flush=True)
     report = {
         "command": "python benchmarks/hard_attention.py FOLDER",
