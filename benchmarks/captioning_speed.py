@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from regard.config import read_config
-from regard.data.captions import read_captions
+from regard.data.captions import CaptionColumns, read_captions
 from regard.data.images import open_image
 from regard.tasks import load
 from regard.tasks.captioning import Captioner
@@ -99,7 +99,10 @@ def writing(data: Path, runs: Path) -> dict[str, dict[str, float]]:
     captioner = load(runs / "en-soft-1" / "model", device="cpu")
     if not isinstance(captioner, Captioner):
         raise SystemExit("en-soft-1 is no captioner")
-    images = read_captions(data / "fold-1.jsonl", root=data / "photos", split="test")
+    columns = CaptionColumns(caption="en")
+    images = read_captions(
+        data / "fold-1.jsonl", root=data / "photos", columns=columns, split="test"
+    )
     search = captioner.search(BEAM, 1)
     opened = [open_image(path) for path in images.paths]
     sources = torch.cat([captioner.sources([one]) for one in opened])

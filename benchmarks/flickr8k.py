@@ -26,7 +26,7 @@ from pathlib import Path
 import torch
 from flickr8k_scores import report
 
-from regard.data.captions import read_captions
+from regard.data.captions import CaptionColumns, CaptionedImages, read_captions
 from regard.data.checking import image_overlap
 from regard.tasks import load
 from regard.tasks.captioning_training import train_captioning
@@ -88,12 +88,15 @@ def write_fold(data: Path, rows: list[dict[str, object]], fold: int) -> None:
     check_apart(path)
 
 
+def read_part(path: Path, split: str) -> CaptionedImages:
+    """Read a part of a fold, with its English captions."""
+    columns = CaptionColumns(caption="en")
+    return read_captions(path, root=path.parent / "photos", columns=columns, split=split)
+
+
 def check_apart(path: Path) -> None:
     """Stop unless every photo of a fold stands in one of its parts alone."""
-    photos = path.parent / "photos"
-    train, dev, test = (
-        read_captions(path, root=photos, split=part) for part in ("train", "dev", "test")
-    )
+    train, dev, test = (read_part(path, split) for split in ("train", "dev", "test"))
     for name, part, other in (("dev", train, dev), ("test", train, test), ("test", dev, test)):
         shared = image_overlap(part, other)
         if shared.images:
@@ -166,7 +169,7 @@ def strips(data: Path, runs: Path, count: int = 10) -> None:
     torch.set_num_threads(1)
     folder = data / "strips"
     folder.mkdir(exist_ok=True)
-    images = read_captions(data / "fold-1.jsonl", root=data / "photos", split="test")
+    images = read_part(data / "fold-1.jsonl", "test")
     for system in ("soft", "hard"):
         run = runs / f"en-{system}-1" / "model"
         if not run.is_dir():
