@@ -11,12 +11,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from regard.config import read_config
+from regard.attention.selections import Sampled
+from regard.config import checked, read_config
 from regard.saving import verify_folder
+from regard.tasks import load
 from regard.tasks.caption_metrics import BleuCounts, bleu_counts, bleu_of_counts, cider_d
 from regard.tasks.captioning_job import CaptionDataset, caption_words, scores
-from regard.tasks.captioning_settings import CaptioningSettings
-from regard.tasks.captioning_training import build_job, evaluate_captioning
+from regard.tasks.captioning_settings import CaptionDataSettings, CaptioningSettings
+from regard.tasks.captioning_training import build_job, read_part
 
 SAMPLES = 1000
 PAIRS = (
@@ -25,6 +27,8 @@ PAIRS = (
     ("hard", "mean"),
     ("hard", "neighbour"),
     ("hard", "soft"),
+    ("hard, read softly", "mean"),
+    ("hard, read softly", "soft"),
 )
 
 
@@ -35,16 +39,26 @@ class Written(NamedTuple):
     references: list[tuple[str, ...]]
 
 
-def written_by(run: Path) -> Written:
-    """Describe the test photos of a run, once for each model."""
-    cache = run / "written.json"
+def written_by(run: Path, data: Path, *, softly: bool = False) -> Written:
+    """Describe the test photos of a run, once for each model.
+
+    What was trained to choose a cell takes the likeliest; softly, it reads all of them by their
+    probabilities.
+    """
+    cache = run / ("written-softly.json" if softly else "written.json")
     key = verify_folder(run / "model")["sha256"]
     if cache.is_file():
         known = json.loads(cache.read_text(encoding="utf-8"))
         if key in known:
             return Written(*known[key])
-    found = evaluate_captioning(str(run), (), device="cpu")
-    result = Written(found.written, [tuple(several) for several in found.images.captions])
+    captioner = load(run / "model", device="cpu")
+    for module in captioner.model.modules():
+        if softly and isinstance(module, Sampled):
+            module.evaluation = "expectation"
+    own = json.loads((run / "run.json").read_text(encoding="utf-8"))["data"]
+    images = read_part("test", checked(own, CaptionDataSettings, where="run.json"), root=data)
+    found = [result.text for result in captioner(list(images.paths))]
+    result = Written(found, [tuple(several) for several in images.captions])
     cache.write_text(json.dumps({key: result}, ensure_ascii=False), encoding="utf-8")
     return result
 
@@ -146,7 +160,9 @@ def report(
     written: dict[str, dict[int, Written]] = {}
     for fold, runs in places.items():
         for system, run in runs.items():
-            written.setdefault(system, {})[fold] = written_by(run)
+            written.setdefault(system, {})[fold] = written_by(run, data)
+        softly = written_by(runs["hard"], data, softly=True)
+        written.setdefault("hard, read softly", {})[fold] = softly
         references = written["soft"][fold].references
         nearest = Written(neighbours(data, runs["soft"]), references)
         written.setdefault("neighbour", {})[fold] = nearest
