@@ -54,7 +54,7 @@ def written_by(run: Path, data: Path, *, softly: bool = False) -> Written:
     captioner = load(run / "model", device="cpu")
     for module in captioner.model.modules():
         if softly and isinstance(module, Sampled):
-            module.evaluation = "expectation"
+            module.evaluate_by("expectation")
     own = json.loads((run / "run.json").read_text(encoding="utf-8"))["data"]
     images = read_part("test", checked(own, CaptionDataSettings, where="run.json"), root=data)
     found = [result.text for result in captioner(list(images.paths))]

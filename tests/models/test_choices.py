@@ -117,6 +117,19 @@ def test_decoders_of_many_looks_have_no_learned_baseline(build):
         build(ENCODER, {**decoder, "selection": "sampled"}, reinforce={"baseline": "learned"})
 
 
+@pytest.mark.parametrize("heads", [1, 7])
+def test_what_was_drawn_in_training_can_be_read_softly(heads, build, tokens):
+    soft = {"entropy": 0.0, "evaluation": "expectation"}
+    model: Seq2Seq = build(ENCODER, {**DECODER, "num_heads": heads}, reinforce=soft).eval()
+    source = tokens(4, 2)
+    decoded = model(source, source != 0, INPUTS)
+    assert torch.equal(decoded.weights, decoded.distribution)
+    assert (decoded.weights < 1).any()
+    hard = drawing(build, num_heads=heads).eval()
+    decoded = hard(source, source != 0, INPUTS)
+    assert set(decoded.weights.unique().tolist()) <= {0.0, 1.0}
+
+
 def test_the_share_that_draws_is_set_before_each_batch(build):
     model = drawing(build, num_heads=7)
     closed = []

@@ -61,6 +61,12 @@ class Lite0Describer(Describer):
     ) -> Float[Tensor, "batch cells dim"]:
         """Describe every cell, row by row; pixels go from 0 to 255."""
         self.network.eval()
+        if pixels.device.type == "cpu" and len(pixels) > 1:
+            # One picture's feature maps fit a processor's cache, those of many do not.
+            return torch.cat([self._described(one) for one in torch.split(pixels, 1)])
+        return self._described(pixels)
+
+    def _described(self, pixels: Tensor) -> Tensor:
         fine, coarse = self.network.scales(normalised(pixels))
         if self.fine:
             rows, columns = coarse.shape[-2:]

@@ -10,6 +10,7 @@ from torch import nn
 
 from regard.attention import SCORES, SELECTIONS, Attention, MultiHead
 from regard.attention.losses import Reinforce
+from regard.attention.selections import Sampled
 from regard.config import Strict
 from regard.errors import MechanismError, did_you_mean
 from regard.models.convolutional import ConvolutionalDecoder
@@ -194,6 +195,8 @@ class ReinforceSettings(Strict):
         share: Share of the steps that draw; the others read all items by their probabilities.
         soft: In which first part of the training none draws.
         annealed: By which part of the training the share has grown from 0.
+        evaluation: What is read where nothing is drawn: the likeliest item ("argmax"), or all by
+            their probabilities ("expectation").
     """
 
     baseline: Literal["moving", "learned", "none"] = "moving"
@@ -202,6 +205,7 @@ class ReinforceSettings(Strict):
     share: Annotated[float, Field(ge=0.0, le=1.0)] = 1.0
     soft: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
     annealed: Annotated[float, Field(ge=0.0, le=1.0)] = 0.0
+    evaluation: Literal["argmax", "expectation"] = "argmax"
 
     def drawn(self, done: float) -> float:
         """Return the share of steps that draw when so much of the training is done."""
@@ -348,6 +352,14 @@ def build_decoder(settings: Writes, embedding: nn.Embedding, encoder: Encoder) -
     Raises:
         MechanismError: Sizes do not go together.
     """
+    decoder = _decoder(settings, embedding, encoder)
+    for part in decoder.modules():
+        if isinstance(part, Sampled):
+            part.evaluate_by(settings.reinforce.evaluation)
+    return decoder
+
+
+def _decoder(settings: Writes, embedding: nn.Embedding, encoder: Encoder) -> Decoder:
     part, dropout = settings.decoder, settings.dropout
     if isinstance(part, TransformerDecoderSettings):
         return TransformerDecoder(

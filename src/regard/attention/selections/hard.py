@@ -83,15 +83,24 @@ class Sampled(Selection):
         self, temperature: float = 1.0, *, evaluation: Evaluation = "argmax", share: float = 1.0
     ) -> None:
         super().__init__()
-        check_evaluation(evaluation, ("argmax", "expectation"))
         if not 0.0 <= share <= 1.0:
             raise MechanismError(f"share must lie in [0, 1]; got {share}. 1.0 always draws.")
-        self.temperature, self.evaluation = check_temperature(temperature), evaluation
-        self.share = share
-        self.needs_preference = evaluation == "argmax"
-        self.traits = Traits(
-            stochastic=True, differentiable=False, hard_evaluation=evaluation == "argmax"
-        )
+        self.temperature, self.share = check_temperature(temperature), share
+        self.evaluate_by(evaluation)
+
+    def evaluate_by(self, evaluation: Evaluation) -> None:
+        """Set what is read where nothing is drawn.
+
+        Args:
+            evaluation: "argmax" or "expectation".
+
+        Raises:
+            MechanismError: The name is unknown.
+        """
+        check_evaluation(evaluation, ("argmax", "expectation"))
+        self.evaluation: Evaluation = evaluation
+        hard = self.needs_preference = evaluation == "argmax"
+        self.traits = Traits(stochastic=True, differentiable=False, hard_evaluation=hard)
 
     def forward(
         self,
