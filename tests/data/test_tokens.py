@@ -223,3 +223,12 @@ def test_s11_fifty_kilobytes_take_no_time(
         tokenizers[kind].encode(text)
         times.append(time.process_time() - start)
     assert min(times) < 0.2
+
+
+def test_words_stay_whole_where_that_is_asked() -> None:
+    tokenizer = Tokenizer.train(["Tom sees Jerry."], kind="words")
+    found = tokenizer.encode("Tom  likes (Jerry).", whole=True)
+    assert found.tokens == ("Tom", "likes", "(", "Jerry", ")", ".")
+    assert found.offsets == ((0, 3), (5, 10), (11, 12), (12, 17), (17, 18), (18, 19))
+    assert [i == Tokenizer.UNK for i in found.ids] == [False, True, True, False, True, False]
+    assert len(tokenizer.encode("Tom likes").ids) > 2

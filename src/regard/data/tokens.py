@@ -148,11 +148,13 @@ class Tokenizer:
         """
         return self._normalise(text).text
 
-    def encode(self, text: str) -> Encoding:
+    def encode(self, text: str, *, whole: bool = False) -> Encoding:
         """Turn a text into ids.
 
         Args:
             text: Any string.
+            whole: Whether every segment is one id, and one that is not known is `UNK`: words stay
+                whole in the kinds `words`, `chinese` and `characters`.
 
         Returns:
             Ids, tokens and offsets; all empty for a blank text.
@@ -165,7 +167,8 @@ class Tokenizer:
         for start, end, spaced in self._segment(text):
             word = SPACE_MARK + text[start:end] if spaced else text[start:end]
             place = start
-            for identity, length in self._cache.get(word) or self._look_up(word):
+            found = self._whole(word) if whole else self._cache.get(word) or self._look_up(word)
+            for identity, length in found:
                 first = place if length else max(0, place - 1)  # a lone mark is the space itself
                 ids.append(identity)
                 tokens.append(text[place : place + length] or SPACE_MARK)
@@ -304,6 +307,12 @@ class Tokenizer:
     def _normalise(self, text: str) -> Normalised:
         form, lowercase = self.vocabulary.normalisation, self.vocabulary.lowercase
         return normalise(text, form=form, lowercase=lowercase)
+
+    def _whole(self, word: str) -> tuple[_Found, ...]:
+        """A word as one id, whether or not it stood behind a space where it was learnt."""
+        bare = word.removeprefix(SPACE_MARK)
+        known = next((p for p in (word, bare, SPACE_MARK + bare) if p in self._ids), "")
+        return ((self._ids.get(known, self.UNK), len(bare)),)
 
     def _look_up(self, word: str) -> tuple[_Found, ...]:
         found = tuple(self._find(word))
