@@ -48,6 +48,7 @@ _NAMES = {
     "read_parallel": "regard.data.text",
     "read_regions": "regard.data.scenes",
     "read_tsv": "regard.data.text",
+    "read_vectors": "regard.data.vectors",
     "write_scenes": "regard.data.scenes",
 }
 
