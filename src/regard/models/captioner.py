@@ -8,6 +8,7 @@ from pydantic import Field
 
 from regard.config import Strict
 from regard.errors import MechanismError
+from regard.models.encoder_settings import Share, Size, token_embedding
 from regard.models.grids import (
     Describer,
     GridEncoder,
@@ -22,11 +23,8 @@ from regard.models.settings import (
     DecoderSettings,
     RecurrentDecoderSettings,
     ReinforceSettings,
-    Share,
-    Size,
     build_decoder,
     build_reinforce,
-    token_embedding,
 )
 
 Side = Annotated[int, Field(ge=16, le=2048)]

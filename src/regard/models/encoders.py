@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import abc
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from jaxtyping import Bool, Float, Int, Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
@@ -54,6 +54,28 @@ class Encoder(nn.Module, abc.ABC):
         """Encode a batch: tokens, or what else is read; the mask is True for real places."""
 
 
+class Vectors(nn.Module):
+    """Vectors that are given, in the place where an encoder has an embedding of tokens.
+
+    Args:
+        dim: Their size.
+        scale: What they are multiplied by; encoders that add places expect a spread of `1/√dim`,
+            which is that of embeddings.
+    """
+
+    def __init__(self, dim: int, *, scale: float = 1.0) -> None:
+        super().__init__()
+        self.embedding_dim, self.scale = dim, scale
+
+    def forward(self, vectors: Float[Tensor, "batch keys dim"]) -> Float[Tensor, "batch keys dim"]:
+        """Return the vectors, scaled."""
+        return vectors * self.scale
+
+
+Inputs: TypeAlias = nn.Embedding | Vectors
+"""What turns what an encoder reads into vectors."""
+
+
 class EmbeddingEncoder(Encoder):
     """The embeddings themselves as items, and their mean as the final vector.
 
@@ -61,20 +83,20 @@ class EmbeddingEncoder(Encoder):
     shows what reading in order is worth, and all that a problem without order needs.
 
     Args:
-        embedding: The embedding of the tokens; its size is that of the items.
+        embedding: The embedding of the tokens, or `Vectors`; its size is that of the items.
         dropout: Probability of dropping an input.
     """
 
     ordered = False
 
-    def __init__(self, embedding: nn.Embedding, *, dropout: float = 0.0) -> None:
+    def __init__(self, embedding: Inputs, *, dropout: float = 0.0) -> None:
         super().__init__()
         self.embedding = embedding
         self.dropout = nn.Dropout(dropout)
         self.out_dim = self.final_dim = embedding.embedding_dim
 
     def forward(
-        self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
+        self, tokens: Shaped[Tensor, "batch keys *rest"], mask: Bool[Tensor, "batch keys"]
     ) -> Encoded:
         """Encode a batch; the mask is True for the first places of each row."""
         items = self.dropout(self.embedding(tokens)).masked_fill(~mask.unsqueeze(-1), 0.0)
@@ -94,7 +116,7 @@ class ConvolutionalEncoder(Encoder):
     nothing stood there.
 
     Args:
-        embedding: The embedding of the tokens.
+        embedding: The embedding of the tokens, or `Vectors`.
         hidden_dim: Size of the blocks and of the items.
         layers: How many blocks.
         width: How many places one convolution sees, an odd number.
@@ -109,7 +131,7 @@ class ConvolutionalEncoder(Encoder):
 
     def __init__(
         self,
-        embedding: nn.Embedding,
+        embedding: Inputs,
         hidden_dim: int,
         *,
         layers: int = 4,
@@ -131,7 +153,7 @@ class ConvolutionalEncoder(Encoder):
         self.out_dim = self.final_dim = hidden_dim
 
     def forward(
-        self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
+        self, tokens: Shaped[Tensor, "batch keys *rest"], mask: Bool[Tensor, "batch keys"]
     ) -> Encoded:
         """Encode a batch; the mask is True for the first places of each row."""
         embedded = self.dropout(placed(self.embedding(tokens), 0, tokens.shape[1]))
@@ -150,7 +172,7 @@ class RecurrentEncoder(Encoder):
     directions where there are two. An empty sequence gives no items and a final vector of zeros.
 
     Args:
-        embedding: The embedding of the tokens.
+        embedding: The embedding of the tokens, or `Vectors`.
         hidden_dim: Size of the states of one direction.
         cell: "rnn" (tanh), "gru" or "lstm".
         layers: How many layers.
@@ -163,7 +185,7 @@ class RecurrentEncoder(Encoder):
 
     def __init__(
         self,
-        embedding: nn.Embedding,
+        embedding: Inputs,
         hidden_dim: int,
         *,
         cell: str = "gru",
@@ -186,10 +208,10 @@ class RecurrentEncoder(Encoder):
         self.out_dim = self.final_dim = hidden_dim * self.directions
 
     def forward(
-        self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
+        self, tokens: Shaped[Tensor, "batch keys *rest"], mask: Bool[Tensor, "batch keys"]
     ) -> Encoded:
         """Encode a batch; the mask is True for the first places of each row."""
-        batch, keys = tokens.shape
+        batch, keys = tokens.shape[:2]
         embedded = self.dropout(self.embedding(tokens))
         if batch == 0 or keys == 0:
             return Encoded(
@@ -214,7 +236,7 @@ class TransformerEncoder(Encoder):
     """A stack of self-attention layers; the final vector is the mean of the items.
 
     Args:
-        embedding: The embedding of the tokens; its size is that of the items.
+        embedding: The embedding of the tokens, or `Vectors`; its size is that of the items.
         num_heads: How many heads.
         layers: How many layers.
         hidden_dim: Size inside the feed-forward layers.
@@ -229,7 +251,7 @@ class TransformerEncoder(Encoder):
 
     def __init__(
         self,
-        embedding: nn.Embedding,
+        embedding: Inputs,
         *,
         num_heads: int,
         layers: int,
@@ -248,7 +270,7 @@ class TransformerEncoder(Encoder):
         self.out_dim = self.final_dim = dim
 
     def forward(
-        self, tokens: Int[Tensor, "batch keys"], mask: Bool[Tensor, "batch keys"]
+        self, tokens: Shaped[Tensor, "batch keys *rest"], mask: Bool[Tensor, "batch keys"]
     ) -> Encoded:
         """Encode a batch; the mask is True for the first places of each row."""
         items: Tensor = self.dropout(placed(self.embedding(tokens), 0, tokens.shape[1]))

@@ -15,13 +15,17 @@ from regard.config import Strict
 from regard.errors import MechanismError, did_you_mean
 from regard.models.convolutional import ConvolutionalDecoder
 from regard.models.decoders import Decoder, RecurrentDecoder, TransformerDecoder
-from regard.models.encoders import (
-    ConvolutionalEncoder,
-    EmbeddingEncoder,
-    Encoder,
-    RecurrentEncoder,
-    TransformerEncoder,
+from regard.models.encoder_settings import (
+    EncoderSettings,
+    Layers,
+    RecurrentEncoderSettings,
+    Share,
+    Size,
+    Width,
+    build_encoder,
+    token_embedding,
 )
+from regard.models.encoders import Encoder
 from regard.models.mechanisms import build_mechanism
 from regard.models.seq2seq import Seq2Seq
 
@@ -38,52 +42,9 @@ def _known(what: str, names: Collection[str]) -> AfterValidator:
     return AfterValidator(check)
 
 
-Size = Annotated[int, Field(ge=1, le=8192)]
-Layers = Annotated[int, Field(ge=1, le=48)]
-Width = Annotated[int, Field(ge=1, le=255)]
-Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 ScoreName = Annotated[str, _known("score", SCORES)]
 ScoreOrNone = Annotated[str, _known("score, or none", ("none", *SCORES))]
 SelectionName = Annotated[str, _known("selection", SELECTIONS)]
-
-
-class EmbeddingEncoderSettings(Strict):
-    """The embeddings as items, and their mean: order does not matter."""
-
-    kind: Literal["embedding"]
-
-
-class ConvolutionalEncoderSettings(Strict):
-    """A convolutional encoder: size, blocks, and how many places one convolution sees (odd)."""
-
-    kind: Literal["convolution"]
-    hidden_dim: Size = 256
-    layers: Layers = 4
-    width: Width = 3
-
-    @model_validator(mode="after")
-    def _odd(self) -> ConvolutionalEncoderSettings:
-        if self.width % 2 == 0:
-            raise ValueError(f"width must be odd; got {self.width}")
-        return self
-
-
-class RecurrentEncoderSettings(Strict):
-    """A recurrent encoder: cell, size of one direction, layers, directions."""
-
-    kind: Literal["rnn", "gru", "lstm"] = "gru"
-    hidden_dim: Size = 256
-    layers: Layers = 1
-    bidirectional: bool = True
-
-
-class TransformerEncoderSettings(Strict):
-    """A Transformer encoder: heads, layers, size inside the feed-forward layers."""
-
-    kind: Literal["transformer"]
-    num_heads: Size = 4
-    layers: Layers = 4
-    hidden_dim: Size = 1024
 
 
 class _OneWay(Strict):
@@ -172,13 +133,6 @@ class TransformerDecoderSettings(_OneWay):
     selection: SelectionName = "softmax"
 
 
-EncoderSettings = Annotated[
-    EmbeddingEncoderSettings
-    | ConvolutionalEncoderSettings
-    | RecurrentEncoderSettings
-    | TransformerEncoderSettings,
-    Field(discriminator="kind"),
-]
 DecoderSettings = Annotated[
     RecurrentDecoderSettings | ConvolutionalDecoderSettings | TransformerDecoderSettings,
     Field(discriminator="kind"),
@@ -283,7 +237,8 @@ def build_seq2seq(
         MechanismError: Sizes do not go together.
     """
     dim = settings.embedding_dim
-    encoder = _encoder(settings, token_embedding(source_size, dim, padding))
+    source = token_embedding(source_size, dim, padding)
+    encoder = build_encoder(settings.encoder, source, dropout=settings.dropout)
     decoder = build_decoder(settings, token_embedding(target_size, dim, padding), encoder)
     return Seq2Seq(encoder, decoder, tied=settings.tied, reinforce=build_reinforce(settings))
 
@@ -301,41 +256,6 @@ def build_reinforce(settings: Writes) -> Reinforce | None:
             )
         query_dim = settings.decoder.hidden_dim
     return Reinforce(own.baseline, query_dim=query_dim, decay=own.decay, entropy=own.entropy)
-
-
-def token_embedding(size: int, dim: int, padding: int) -> nn.Embedding:
-    """Return an embedding whose padding is zero."""
-    # Small enough that a tied output layer begins with an even guess.
-    embedding = nn.Embedding(size, dim, padding_idx=padding)
-    nn.init.normal_(embedding.weight, std=dim**-0.5)
-    nn.init.zeros_(embedding.weight[padding])
-    return embedding
-
-
-def _encoder(settings: Seq2SeqSettings, embedding: nn.Embedding) -> Encoder:
-    part, dropout = settings.encoder, settings.dropout
-    if isinstance(part, EmbeddingEncoderSettings):
-        return EmbeddingEncoder(embedding, dropout=dropout)
-    if isinstance(part, ConvolutionalEncoderSettings):
-        return ConvolutionalEncoder(
-            embedding, part.hidden_dim, layers=part.layers, width=part.width, dropout=dropout
-        )
-    if isinstance(part, TransformerEncoderSettings):
-        return TransformerEncoder(
-            embedding,
-            num_heads=part.num_heads,
-            layers=part.layers,
-            hidden_dim=part.hidden_dim,
-            dropout=dropout,
-        )
-    return RecurrentEncoder(
-        embedding,
-        part.hidden_dim,
-        cell=part.kind,
-        layers=part.layers,
-        bidirectional=part.bidirectional,
-        dropout=dropout,
-    )
 
 
 def build_decoder(settings: Writes, embedding: nn.Embedding, encoder: Encoder) -> Decoder:
