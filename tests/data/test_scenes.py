@@ -11,7 +11,8 @@ import pytest
 from regard.data.captions import read_captions
 from regard.data.checking import check_images, image_overlap
 from regard.data.scene_words import COLOURS, SHAPES, Thing, describe
-from regard.data.scenes import SPLITS, Scene, Scenes, read_regions, split_of, write_scenes
+from regard.data.scenes import Scene, Scenes, read_regions, split_of, write_scenes
+from regard.data.splits import SPLITS
 from regard.errors import DataError, EnvironmentFault, UserError
 
 

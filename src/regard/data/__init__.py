@@ -22,6 +22,8 @@ _NAMES = {
     "Grammar": "regard.data.grammar",
     "ImageReport": "regard.data.checking",
     "Pairs": "regard.data.text",
+    "Planted": "regard.data.planted",
+    "PlantedDocument": "regard.data.planted",
     "Scene": "regard.data.scenes",
     "Scenes": "regard.data.scenes",
     "Sentence": "regard.data.documents",
@@ -44,11 +46,13 @@ _NAMES = {
     "plan": "regard.data.batches",
     "read_captions": "regard.data.captions",
     "read_documents": "regard.data.labelled",
+    "read_evidence": "regard.data.planted",
     "read_lines": "regard.data.text",
     "read_parallel": "regard.data.text",
     "read_regions": "regard.data.scenes",
     "read_tsv": "regard.data.text",
     "read_vectors": "regard.data.vectors",
+    "write_planted": "regard.data.planted",
     "write_scenes": "regard.data.scenes",
 }
 

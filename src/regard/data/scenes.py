@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 import itertools
 import json
@@ -17,13 +16,11 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from regard.data.scene_words import COLOURS, SHAPES, Box, Thing, WordRegion, describe
+from regard.data.splits import check_split, split_of_content
 from regard.data.text import read_lines
-from regard.errors import DataError, EnvironmentFault, FileFormatError, UserError, did_you_mean
+from regard.errors import DataError, EnvironmentFault, FileFormatError, UserError
 from regard.saving import write_file
 from regard.saving.files import parse_json
-
-SPLITS = {"train": 8, "dev": 1, "test": 1}
-"""The splits, and how many of ten arrangements belong to each."""
 
 CAPTIONS = "captions.jsonl"
 
@@ -112,8 +109,7 @@ class Scenes:
         Raises:
             UserError: There is no such split.
         """
-        if split not in SPLITS:
-            raise UserError(f"split must be known; got {split!r}; {did_you_mean(split, SPLITS)}.")
+        check_split(split)
         generator = random.Random(f"{seed}/{split}/{index}")  # noqa: S311 - no secret
         while split_of(things := self._arrange(generator)) != split:
             pass
@@ -169,8 +165,7 @@ def split_of(things: Sequence[Thing]) -> str:
     Returns:
         The split.
     """
-    names = [name for name, share in SPLITS.items() for _ in range(share)]
-    return names[hashlib.sha256(repr(sorted(map(tuple, things))).encode()).digest()[0] % 10]
+    return split_of_content(repr(sorted(map(tuple, things))))
 
 
 def write_scenes(
