@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from regard.pictures import Map, Picture, Record, Text, Token
+from regard.pictures import Document, Map, Passage, Picture, Record, Text, Token
 from regard.pictures.raster import write_png
 
 HOSTILE = (
@@ -128,6 +128,47 @@ def chase():
         (Map("attention", weights),),
         {"score": -0.25, "model": "en-zh", "beam": 4, "note": None},
     )
+
+
+def make_document(sentences, label="quality", *, weights=None, words=None, details=None, seed=0):
+    """Make a record of a document: sentences of words with a space between all of them."""
+    generator = np.random.default_rng(seed)
+    texts, tokens, passages = [], [], []
+    for sentence in sentences:
+        start = len(" ".join(texts)) + bool(texts)
+        first = len(tokens)
+        place = start
+        for word in sentence:
+            tokens.append(Token(word, place, place + len(word)))
+            place += len(word) + 1
+        texts.append(" ".join(sentence))
+        passages.append(Passage(start, start + len(texts[-1]), first, len(tokens)))
+    if weights is None:
+        weights = generator.dirichlet([0.3] * len(sentences))
+    if words is None:
+        words = [generator.dirichlet([0.5] * len(s)) if s else [] for s in sentences]
+    return Record(
+        "classification",
+        Document(" ".join(texts), tuple(tokens), "en", tuple(passages)),
+        Text(label, (Token(label, 0, len(label)),) if label else ()),
+        (Map("words", np.reshape(np.concatenate([*words, []]), (1, len(tokens)))),),
+        details or {"probability": 0.98},
+        (Map("sentences", np.reshape(weights, (1, len(sentences)))),),
+    )
+
+
+@pytest.fixture(scope="session")
+def document_of():
+    """Return the maker of records of documents."""
+    return make_document
+
+
+@pytest.fixture(scope="session")
+def letter():
+    """A document of three sentences, one without words: weights that are easy to check by eye."""
+    sentences = [["It", "is", "hot"], [], ["The", "cup", "broke", "!"]]
+    words = [[0.2, 0.2, 0.6], [], [0.05, 0.1, 0.8, 0.05]]
+    return make_document(sentences, weights=[0.1, 0.0, 0.9], words=words)
 
 
 @pytest.fixture(scope="session")

@@ -82,6 +82,24 @@ def test_a_text_is_still_written_as_version_1_and_a_picture_as_2(chase, dog):
     }
 
 
+def test_a_document_is_written_as_version_3_and_comes_back(letter):
+    text = letter.to_json()
+    data = json.loads(text)
+    assert data["schema_version"] == 3
+    assert data["read"]["type"] == "document"
+    assert data["read"]["sentences"][1] == [10, 10, 3, 3]
+    again = Record.from_json(text)
+    assert again.read == letter.read
+    np.testing.assert_allclose(again.sentence_weights(), letter.sentence_weights(), rtol=1e-5)
+    assert again.to_json() == text
+
+
+def test_version_3_holds_texts_and_pictures_too(chase, dog):
+    for record in (chase, dog):
+        data = json.loads(record.to_json()) | {"schema_version": 3, "sentence_maps": []}
+        assert Record.from_json(json.dumps(data)).to_json() == record.to_json()
+
+
 def test_a_picture_comes_back(dog):
     again = Record.from_json(dog.to_json())
     assert again.read == dog.read
@@ -114,10 +132,19 @@ def set_at(*path):
 
 
 WRONG = {
-    "unknown version": (set_at("schema_version", 3), "schema_version must be 1 or 2; got 3"),
-    "version as text": (set_at("schema_version", "1"), "schema_version must be 1 or 2; got '1'"),
-    "version as truth": (set_at("schema_version", True), "schema_version must be 1 or 2; got True"),
-    "no version": (lambda d: d.pop("schema_version"), "schema_version must be 1 or 2; got None"),
+    "unknown version": (set_at("schema_version", 4), "schema_version must be from 1 to 3; got 4"),
+    "version as text": (
+        set_at("schema_version", "1"),
+        "schema_version must be from 1 to 3; got '1'",
+    ),
+    "version as truth": (
+        set_at("schema_version", True),
+        "schema_version must be from 1 to 3; got True",
+    ),
+    "no version": (
+        lambda d: d.pop("schema_version"),
+        "schema_version must be from 1 to 3; got None",
+    ),
     "missing key": (lambda d: d.pop("maps"), "record must have the key 'maps'"),
     "extra key": (set_at("detials", {}), "did you mean 'details'?"),
     "task": (set_at("task", 3), "task must be str; got 3"),
@@ -197,6 +224,35 @@ def test_a_wrong_picture_is_refused_in_one_line(dog, fault):
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 200
+
+
+WRONG_DOCUMENT = {
+    "an older version": (set_at("schema_version", 2), "must have no key besides its 6"),
+    "no maps": (set_at("sentence_maps", []), "sentence_maps must hold at least 1 map; got 0"),
+    "no list": (set_at("sentence_maps", 3), "sentence_maps must be a list; got 3"),
+    "as a text": (lambda d: d["read"].update(type="text"), "no key besides its 4; got 'sentences'"),
+    "no sentences": (lambda d: d["read"].pop("sentences"), "must have the key 'sentences'"),
+    "no passage": (lambda d: d["read"]["sentences"].pop(), "sentences must hold all 7 tokens"),
+    "three": (lambda d: d["read"]["sentences"][0].pop(), "must hold 4 numbers (start, end, first"),
+    "a text in it": (
+        lambda d: d["read"]["sentences"].__setitem__(0, [0, 9, 0, "3"]),
+        "must be int",
+    ),
+    "crossed": (lambda d: d["read"]["sentences"].reverse(), "must follow the one before"),
+    "a row": (lambda d: d["sentence_maps"][0]["weights"].append([1, 0, 0]), "have 1 rows"),
+    "a column": (lambda d: d["sentence_maps"][0]["weights"][0].pop(), "have 3 weights"),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG_DOCUMENT)
+def test_a_wrong_document_is_refused_in_one_line(letter, fault):
+    change, expected = WRONG_DOCUMENT[fault]
+    data = copy.deepcopy(json.loads(letter.to_json()))
+    change(data)
+    with pytest.raises(FileFormatError) as caught:
+        Record.from_json(json.dumps(data))
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,8 @@ import importlib
 from typing import TYPE_CHECKING
 
 from regard.pictures.picture import Picture
-from regard.pictures.records import Map, Record, Text, Token
+from regard.pictures.records import Map, Record
+from regard.pictures.texts import Document, Passage, Text, Token
 
 if TYPE_CHECKING:
     from regard.pictures.html import render as render_html
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from regard.pictures.terminal import render as render_terminal
 
 __all__ = [
+    "Document",
     "Map",
+    "Passage",
     "Picture",
     "Record",
     "Text",

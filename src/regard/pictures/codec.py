@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from regard.errors import FileFormatError, UserError, did_you_mean
 from regard.pictures.picture import LARGEST_COPY, Box, Picture
-from regard.pictures.records import Detail, Map, Record, Text, Token
+from regard.pictures.records import Detail, Map, Record
+from regard.pictures.texts import Document, Passage, Text, Token
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,6 +23,7 @@ T = TypeVar("T")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _RECORD_KEYS = ("schema_version", "task", "read", "written", "maps", "details")
 _TEXT_KEYS = ("type", "text", "language", "tokens")
+_DOCUMENT_KEYS = (*_TEXT_KEYS, "sentences")
 _PICTURE_KEYS = (
     "type",
     "name",
@@ -48,17 +50,28 @@ def encode(record: Record) -> str:
     """
     read = record.read
     data = {
-        "schema_version": 2
-        if isinstance(read, Picture)
-        else 1,  # as old as can be: older readers read it
+        "schema_version": _version(read),
         "task": record.task,
         "read": _encode_picture(read) if isinstance(read, Picture) else _encode_text(read),
         "written": _encode_text(record.written),
-        "maps": [{"name": m.name, "weights": round_weights(m.weights)} for m in record.maps],
+        "maps": _encode_maps(record.maps),
         "details": dict(record.details),
     }
+    if isinstance(read, Document):
+        data["sentence_maps"] = _encode_maps(record.sentence_maps)
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return _SURROGATE.sub("\ufffd", text) + "\n"
+
+
+def _version(read: Text | Picture) -> int:
+    """Return the oldest version that has what was read, so that older readers read it."""
+    if isinstance(read, Document):
+        return 3
+    return 2 if isinstance(read, Picture) else 1
+
+
+def _encode_maps(maps: Iterable[Map]) -> list[dict[str, object]]:
+    return [{"name": m.name, "weights": round_weights(m.weights)} for m in maps]
 
 
 def round_weights(weights: NDArray[np.float32], digits: int = 6) -> list[list[float]]:
@@ -75,12 +88,15 @@ def round_weights(weights: NDArray[np.float32], digits: int = 6) -> list[list[fl
 
 
 def _encode_text(text: Text) -> dict[str, object]:
-    return {
+    data: dict[str, object] = {
         "type": "text",
         "text": text.text,
         "language": text.language,
         "tokens": [list(token) for token in text.tokens],
     }
+    if isinstance(text, Document):
+        data |= {"type": "document", "sentences": [list(one) for one in text.sentences]}
+    return data
 
 
 def _encode_picture(picture: Picture) -> dict[str, object]:
@@ -114,21 +130,31 @@ def decode(text: str) -> Record:
     if not isinstance(data, dict):
         raise _wrong("record", "be an object", data)
     version = data.get("schema_version")
-    if type(version) is not int or version not in (1, Record.SCHEMA_VERSION):
-        raise _wrong("schema_version", f"be 1 or {Record.SCHEMA_VERSION}", version)
-    record = _object(data, "record", _RECORD_KEYS)
+    if type(version) is not int or not 1 <= version <= Record.SCHEMA_VERSION:
+        raise _wrong("schema_version", f"be from 1 to {Record.SCHEMA_VERSION}", version)
+    is_document = version > 2
+    keys = (*_RECORD_KEYS, "sentence_maps") if is_document else _RECORD_KEYS
+    record = _object(data, "record", keys)
     read, written = _read(record["read"], version), _text(record["written"], "written")
     columns = read.cells if isinstance(read, Picture) else len(read.tokens)
-    shape = (len(written.tokens), columns)
-    entries = _list(record["maps"], "maps")
+    rows = len(written.tokens)
     try:
-        maps = tuple(_map(entry, f"maps[{i}]", shape) for i, entry in enumerate(entries))
-        details = _details(record["details"])
-        return Record(_value(record["task"], "task", str), read, written, maps, details)
+        maps = _maps(record["maps"], "maps", (rows, columns))
+        over = (
+            _maps(record["sentence_maps"], "sentence_maps", _over(read, rows))
+            if is_document
+            else ()
+        )
+        task, details = _value(record["task"], "task", str), _details(record["details"])
+        return Record(task, read, written, maps, details, over)
     except FileFormatError:
         raise
     except UserError as error:
         raise FileFormatError(error.message) from error
+
+
+def _over(read: Text | Picture, rows: int) -> tuple[int, int]:
+    return rows, len(read.sentences) if isinstance(read, Document) else 0
 
 
 def _parse(text: str) -> object:
@@ -201,8 +227,29 @@ def _value(value: object, name: str, kind: type[T]) -> T:
 
 
 def _read(value: object, version: int) -> Text | Picture:
-    is_picture = isinstance(value, dict) and value.get("type") == "picture"
-    return _picture(value, "read") if is_picture and version > 1 else _text(value, "read")
+    kind = value.get("type") if isinstance(value, dict) else None
+    if kind == "document" and version > 2:
+        return _document(value, "read")
+    return _picture(value, "read") if kind == "picture" and version > 1 else _text(value, "read")
+
+
+def _document(value: object, name: str) -> Document:
+    data = _object(value, name, _DOCUMENT_KEYS)
+    text = _text({**{key: data[key] for key in _TEXT_KEYS}, "type": "text"}, name)
+    entries = _list(data["sentences"], f"{name}.sentences")
+    sentences = tuple(_passage(entry, f"{name}.sentences[{i}]") for i, entry in enumerate(entries))
+    try:
+        return Document(text.text, text.tokens, text.language, sentences)
+    except UserError as error:
+        raise FileFormatError(f"{name}.{error.message}") from error
+
+
+def _passage(value: object, name: str) -> Passage:
+    entry = _list(value, name)
+    if len(entry) != 4:
+        raise _wrong(name, "hold 4 numbers (start, end, first, last)", len(entry))
+    start, end, first, last = (_value(number, name, int) for number in entry)
+    return Passage(start, end, first, last)
 
 
 def _picture(value: object, name: str) -> Picture:
@@ -260,6 +307,11 @@ def _token(value: object, name: str) -> Token:
         raise _wrong(name, "hold 3 values (text, start, end)", len(entry))
     text, start, end = entry
     return Token(_value(text, name, str), _value(start, name, int), _value(end, name, int))
+
+
+def _maps(value: object, name: str, shape: tuple[int, int]) -> tuple[Map, ...]:
+    entries = _list(value, name)
+    return tuple(_map(entry, f"{name}[{i}]", shape) for i, entry in enumerate(entries))
 
 
 def _map(value: object, name: str, shape: tuple[int, int]) -> Map:

@@ -11,58 +11,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 
 from regard.errors import FileFormatError, ShapeError, UserError, did_you_mean
 from regard.pictures.picture import Picture
+from regard.pictures.texts import Document, Passage, Text, Token
 from regard.saving import write_file
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
+__all__ = ["Detail", "Document", "Map", "Passage", "Picture", "Record", "Text", "Token"]
+
 Detail: TypeAlias = str | int | float | None
 
 _ENDINGS = (".json", ".svg", ".html", ".png")
-
-
-class Token(NamedTuple):
-    """A piece of a text: how it is shown, and the characters that it stands for.
-
-    A mark that is not in the text, such as the end of a sentence, has `start == end`.
-    """
-
-    text: str
-    start: int
-    end: int
-
-
-@dataclass(frozen=True, slots=True)
-class Text:
-    """A text and the tokens that a model made of it.
-
-    Args:
-        text: The original text; offsets count its characters (code points).
-        tokens: The tokens in the order in which the model saw them.
-        language: A language tag such as "en", where it is known.
-
-    Raises:
-        UserError: A token's offsets do not lie within the text.
-    """
-
-    text: str
-    tokens: tuple[Token, ...]
-    language: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "tokens", tuple(Token(*token) for token in self.tokens))
-        for index, token in enumerate(self.tokens):
-            if not 0 <= token.start <= token.end <= len(self.text):
-                raise UserError(
-                    f"tokens[{index}] must have 0 <= start <= end <= {len(self.text)}; "
-                    f"got start {token.start}, end {token.end}. Count characters, not bytes."
-                )
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,6 +88,8 @@ class Record:
         written: The text that was written: the rows of the weights.
         maps: At least one map; their names differ.
         details: Anything else worth keeping, such as a score or a model's name.
+        sentence_maps: Where a document was read, maps whose columns are its sentences; the columns
+            of `maps` are then words, whose weights are those within their sentences.
 
     Raises:
         ShapeError: A map does not fit the tokens and cells.
@@ -136,18 +103,28 @@ class Record:
         [[(1, 0.75)]]
     """
 
-    SCHEMA_VERSION: ClassVar[int] = 2
+    SCHEMA_VERSION: ClassVar[int] = 3
 
     task: str
     read: Text | Picture
     written: Text
     maps: tuple[Map, ...]
     details: Mapping[str, Detail] = field(default_factory=dict)
+    sentence_maps: tuple[Map, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "maps", tuple(self.maps))
+        object.__setattr__(self, "sentence_maps", tuple(self.sentence_maps))
         object.__setattr__(self, "details", MappingProxyType(dict(self.details)))
-        _check_maps(self.maps, (len(self.written.tokens), self.columns))
+        rows = len(self.written.tokens)
+        _check_maps(self.maps, (rows, self.columns))
+        if isinstance(self.read, Document):
+            _check_maps(self.sentence_maps, (rows, len(self.read.sentences)), "sentence_maps")
+        elif self.sentence_maps:
+            raise UserError(
+                f"sentence_maps must be empty where no document was read; got "
+                f"{len(self.sentence_maps)}. Read a Document."
+            )
         for name, value in self.details.items():
             _check_detail(name, value)
 
@@ -167,6 +144,30 @@ class Record:
                 "read must be a text here; got a picture. Use the strip of pictures instead."
             )
         return self.read
+
+    def document(self) -> Document:
+        """Return the document that was read, for what makes sense of documents only.
+
+        Raises:
+            UserError: Something else was read.
+        """
+        if not isinstance(self.read, Document):
+            kind = "picture" if isinstance(self.read, Picture) else "text without sentences"
+            raise UserError(f"read must be a document here; got a {kind}. Draw it as what it is.")
+        return self.read
+
+    def sentence_weights(self) -> NDArray[np.float32]:
+        """Return the weights of the sentences of a document, the mean over their maps.
+
+        Returns:
+            Weights of shape (written, sentences).
+
+        Raises:
+            UserError: No document was read.
+        """
+        self.document()
+        mean = np.mean([m.weights for m in self.sentence_maps], axis=0, dtype=np.float64)
+        return np.asarray(mean, dtype=np.float32)
 
     def weights(self, name: str | None = None) -> NDArray[np.float32]:
         """Return one map's weights, or the mean over all maps.
@@ -322,9 +323,9 @@ class Record:
         return frame(self)
 
 
-def _check_maps(maps: tuple[Map, ...], expected: tuple[int, int]) -> None:
+def _check_maps(maps: tuple[Map, ...], expected: tuple[int, int], name: str = "maps") -> None:
     if not maps:
-        raise UserError("maps must hold at least 1 map; got 0. Record the weights of one head.")
+        raise UserError(f"{name} must hold at least 1 map; got 0. Record the weights of one head.")
     for m in maps:
         if m.weights.shape != expected:
             raise ShapeError(
@@ -334,7 +335,7 @@ def _check_maps(maps: tuple[Map, ...], expected: tuple[int, int]) -> None:
     names = len({m.name for m in maps})
     if names != len(maps):
         raise UserError(
-            f"maps must have {len(maps)} different names; got {names}. Number the heads."
+            f"{name} must have {len(maps)} different names; got {names}. Number the heads."
         )
 
 

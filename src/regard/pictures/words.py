@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from regard.pictures.picture import Picture
-from regard.pictures.records import Map, Record, Text, Token
+from regard.pictures.records import Map, Record
+from regard.pictures.texts import Document, Text, Token
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,11 +47,16 @@ def merge_words(record: Record) -> Record:
     rows, read = _groups(record.written), record.read
     columns = list(range(record.columns)) if isinstance(read, Picture) else _groups(read)
     maps = tuple(Map(m.name, _merge(m.weights, rows, columns)) for m in record.maps)
+    over = tuple(
+        Map(m.name, _merge(m.weights, rows, list(range(m.weights.shape[1]))))
+        for m in record.sentence_maps
+    )
     return dataclasses.replace(
         record,
         read=read if isinstance(read, Picture) else _words(read, columns),
         written=_words(record.written, rows),
         maps=maps,
+        sentence_maps=over,
     )
 
 
@@ -58,8 +64,9 @@ def _groups(text: Text) -> list[int]:
     """List the index of the first piece of each word."""
     starts: list[int] = []
     begin = end = 0
+    first = {one.first for one in text.sentences} if isinstance(text, Document) else set()
     for index, token in enumerate(text.tokens):
-        if starts and _same_word(text.text, (begin, end), token):
+        if starts and index not in first and _same_word(text.text, (begin, end), token):
             end = max(end, token.end)
         else:
             starts.append(index)
@@ -90,6 +97,12 @@ def _is_spaced_letter(character: str) -> bool:
 def _words(text: Text, starts: list[int]) -> Text:
     ends = [*starts[1:], len(text.tokens)]
     words = [_word(text, first, last) for first, last in zip(starts, ends, strict=False)]
+    if isinstance(text, Document):
+        place = {token: word for word, token in enumerate([*starts, len(text.tokens)])}
+        moved = (
+            one._replace(first=place[one.first], last=place[one.last]) for one in text.sentences
+        )
+        return dataclasses.replace(text, tokens=tuple(words), sentences=tuple(moved))
     return dataclasses.replace(text, tokens=tuple(words))
 
 
