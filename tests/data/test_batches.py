@@ -15,7 +15,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.batches import halves, loader, mixed_plan, pad, plan
+from regard.data.batches import halves, loader, mixed_plan, packed_plan, pad, plan
 from regard.errors import DataError, EnvironmentFault, MissingExtraError, UserError
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60)
@@ -224,3 +224,26 @@ def test_a_closed_iterator_leaves_no_process() -> None:
     next(batches)
     batches.close()  # type: ignore[attr-defined]
     assert not multiprocessing.active_children()
+
+
+@given(st.lists(st.integers(0, 30), max_size=40), st.integers(1, 60), st.integers(0, 3))
+def test_packed_batches_hold_every_sample_once_and_no_more_than_fits(
+    sizes: list[int], tokens: int, epoch: int
+) -> None:
+    plan = packed_plan(sizes, tokens=tokens, seed=1, epoch=epoch, max_sentences=7)
+    assert sorted(index for batch in plan for index in batch) == list(range(len(sizes)))
+    for batch in plan:
+        assert len(batch) <= 7
+        assert sum(sizes[i] for i in batch) <= tokens or len(batch) == 1
+    assert plan == packed_plan(sizes, tokens=tokens, seed=1, epoch=epoch, max_sentences=7)
+
+
+def test_packed_batches_change_with_seed_and_epoch() -> None:
+    plans = [
+        packed_plan([1] * 50, tokens=10, seed=seed, epoch=epoch)
+        for seed, epoch in ((0, 0), (0, 1), (1, 0))
+    ]
+    assert all(len(plan) == 5 for plan in plans)
+    assert len({str(plan) for plan in plans}) == 3
+    with pytest.raises(UserError, match="tokens must be at least 1; got 0"):
+        packed_plan([1], tokens=0, seed=0, epoch=0)

@@ -42,6 +42,7 @@ _NAMES = {
     "open_image": "regard.data.images",
     "overlap": "regard.data.text",
     "overlap_share": "regard.data.framing",
+    "packed_plan": "regard.data.batches",
     "pad": "regard.data.batches",
     "plan": "regard.data.batches",
     "read_captions": "regard.data.captions",

@@ -108,6 +108,50 @@ def mixed_plan(
     return [order[start : start + size] for start in range(0, len(order), size)]
 
 
+def packed_plan(
+    sizes: Sequence[int],
+    *,
+    tokens: int,
+    seed: int,
+    epoch: int,
+    max_sentences: int | None = None,
+) -> Plan:
+    """Put samples together at random, as many as have a number of tokens in all.
+
+    For models that read samples of any length without padding them to the longest.
+
+    Args:
+        sizes: How many tokens each sample has.
+        tokens: Most tokens of a batch; a larger sample is a batch of its own.
+        seed: The seed of the run.
+        epoch: The epoch, from 0.
+        max_sentences: Most samples in a batch.
+
+    Returns:
+        The plan; every sample stands in it once. Epochs may differ in how many batches they have.
+
+    Raises:
+        UserError: A bound is below 1.
+
+    Example:
+        >>> packed_plan([4, 9, 3, 2], tokens=9, seed=0, epoch=1)
+        [[0], [1], [2, 3]]
+    """
+    _check_bounds(tokens, max_sentences)
+    order = list(range(len(sizes)))
+    random.Random(f"{seed}/{epoch}").shuffle(order)  # noqa: S311 - no secret
+    batches: Plan = []
+    total = 0
+    for index in order:
+        total += sizes[index]
+        if batches and total <= tokens and len(batches[-1]) < (max_sentences or len(order)):
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+            total = sizes[index]
+    return batches
+
+
 def _check_bounds(tokens: int, max_sentences: int | None) -> None:
     for name, value in (("tokens", tokens), ("max_sentences", max_sentences)):
         if value is not None and value < 1:

@@ -19,6 +19,7 @@ BUNDLED = Path(__file__).resolve().parent.parent / "bundled"
 TASKS = {
     "translation": "regard.tasks.translation_training",
     "captioning": "regard.tasks.captioning_training",
+    "classification": "regard.tasks.classification_training",
 }
 
 
@@ -181,7 +182,7 @@ def load(name: str | Path, *, device: str = "auto") -> Any:
         device: "auto", "cpu", "cuda", "cuda:1" or "mps".
 
     Returns:
-        The task that the model serves: a `Translator` or a `Captioner`.
+        The task that the model serves: a `Translator`, a `Captioner` or a `DocumentClassifier`.
 
     Raises:
         UserError: There is no such model.

@@ -1,4 +1,4 @@
-"""What a task hands back: a text, how likely it is, and where the model looked for it."""
+"""What a task hands back: what a model said, how likely it is, and where it looked for it."""
 
 from __future__ import annotations
 
@@ -11,23 +11,14 @@ from regard.pictures.records import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Output:
-    """A text that a model wrote.
+class Looked:
+    """Something a model said, with where it looked.
 
     Args:
-        text: The text.
-        tokens: Its tokens.
-        score: Its logarithmic probability over the length penalty, with the coverage penalty;
-            n-best lists are sorted by it.
-        log_prob: Its logarithmic probability; from a pair of decoders the sum of both.
         looked: The record, or None where the model has no attention.
         truncated: Whether the input was cut, or the output forced to end.
     """
 
-    text: str
-    tokens: tuple[str, ...]
-    score: float
-    log_prob: float
     looked: Record | None
     truncated: bool = False
 
@@ -57,6 +48,27 @@ class Output:
             EnvironmentFault: The disk is full, or the folder cannot be written to.
         """
         self.record.save(path, overwrite=overwrite)
+
+    def _repr_html_(self) -> str:
+        return html.escape(repr(self)) if self.looked is None else self.looked._repr_html_()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output(Looked):
+    """A text that a model wrote; see `Looked` for the record.
+
+    Args:
+        text: The text.
+        tokens: Its tokens.
+        score: Its logarithmic probability over the length penalty, with the coverage penalty;
+            n-best lists are sorted by it.
+        log_prob: Its logarithmic probability; from a pair of decoders the sum of both.
+    """
+
+    text: str
+    tokens: tuple[str, ...]
+    score: float
+    log_prob: float
 
     def _repr_html_(self) -> str:
         return html.escape(self.text) if self.looked is None else self.looked._repr_html_()
