@@ -35,9 +35,9 @@ class Outline(HTMLParser):
         self.kind = ""
 
 
-@pytest.fixture(params=["chase", "dog"])
+@pytest.fixture(params=["chase", "dog", "letter"])
 def either(request):
-    """A record of a text, and one of a picture."""
+    """A record of a text, one of a picture, and one of a document."""
     return request.getfixturevalue(request.param)
 
 

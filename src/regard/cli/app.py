@@ -20,6 +20,7 @@ from regard.errors import RegardError, did_you_mean
 VERBS = {
     "translate": "Translate text and show where the model looked.",
     "caption": "Describe pictures and show where the model looked for each word.",
+    "classify": "Classify documents and show which sentences and words decided.",
     "train": "Train a model from a config.",
     "evaluate": "Score a model on files it has not seen.",
     "check": "Check a config and its data without training.",

@@ -16,6 +16,7 @@ import click
 
 from regard.errors import EnvironmentFault, UserError
 
+_LARGEST_INPUT = 64 << 20  # bytes on standard input, which may never end
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_ENDS = re.compile("[\x85\u2028\u2029]")
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -49,6 +50,21 @@ def set_threads(threads: int | None) -> None:
         import torch
 
         torch.set_num_threads(threads)
+
+
+def standard_input() -> bytes:
+    """Read standard input to its end.
+
+    Raises:
+        UserError: It has too much.
+    """
+    data = sys.stdin.buffer.read(_LARGEST_INPUT + 1)
+    if len(data) > _LARGEST_INPUT:
+        raise UserError(
+            f"must have at most {_LARGEST_INPUT >> 20} MiB; it has more. Split it, or use --file.",
+            where="standard input",
+        )
+    return data
 
 
 def write_json(value: object) -> None:

@@ -24,10 +24,13 @@ from regard.cli.common import (
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
 @click.option("--beam", type=click.IntRange(1, 1000), help="Hypotheses kept at each step.")
 @click.option(
-    "--save", type=click.Path(path_type=Path), help="Write the translations, a line each."
+    "--save", type=click.Path(path_type=Path), help="Write what the model said, a line each."
 )
-@click.option("--source-column", help="Of a TSV file: a number from 0, or a name in its header.")
-@click.option("--target-column", help="The same for the references.")
+@click.option(
+    "--source-column",
+    help="Of what is read in a TSV file: a number from 0, or a name in its header.",
+)
+@click.option("--target-column", help="The same for the references or labels.")
 @click.option("--header/--no-header", default=None, help="Whether a TSV's first line holds names.")
 @force_option
 @json_option
@@ -49,7 +52,8 @@ def command(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Score RUN (a run, a model's folder or a bundled name) on FILES.
 
-    FILES are a TSV file or two parallel files; by default the test files of the run's config.
+    FILES are a TSV file or two parallel files, for a captioner its captions, for a classifier of
+    documents a JSONL or TSV file; by default the test files of the run's config.
     """
     if save is not None:
         check_output(save, force=force, inputs=files)

@@ -15,7 +15,7 @@ from regard.cli.common import Function, check_output
 from regard.errors import UserError
 
 if TYPE_CHECKING:
-    from regard.tasks.output import Output
+    from regard.tasks.output import Looked
 
 ENDINGS = (".svg", ".html", ".json", ".png")
 
@@ -68,11 +68,11 @@ def numbered(picture: Path, number: int, count: int) -> Path:
     return picture if count == 1 else picture.with_stem(f"{picture.stem}-{number}")
 
 
-def look_lines(result: Output) -> Iterator[str]:
+def look_lines(result: Looked) -> Iterator[str]:
     """Draw where the model looked, below an empty line, for the terminal at hand."""
     from regard.pictures import detect_colour, render_terminal
 
-    if result.looked is not None and result.tokens:
+    if result.looked is not None and result.looked.written.tokens:
         columns = shutil.get_terminal_size().columns
         colour = detect_colour(sys.stdout, os.environ)
         yield ""

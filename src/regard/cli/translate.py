@@ -16,6 +16,7 @@ from regard.cli.common import (
     json_option,
     load_torch,
     set_threads,
+    standard_input,
     threads_option,
     write_json,
     write_lines,
@@ -33,7 +34,6 @@ from regard.errors import UserError
 if TYPE_CHECKING:
     from regard.tasks.translation import Translation, Translator
 
-_LARGEST_INPUT = 64 << 20  # bytes on standard input, which may never end
 _AT_ONCE = 256  # sentences translated before the first is written
 
 
@@ -115,7 +115,7 @@ def _translator(model: str, device: str) -> Translator:
 
 
 def _lines(texts: tuple[str, ...], path: Path | None, encoding: str) -> list[str]:
-    from regard.data.text import read_lines
+    from regard.data.text import read_lines, split_lines
 
     if texts and path is not None:
         raise UserError("takes texts or --file, not both; leave one out.", where="translate")
@@ -125,19 +125,7 @@ def _lines(texts: tuple[str, ...], path: Path | None, encoding: str) -> list[str
         return read_lines(path, encoding=encoding)
     if sys.stdin is None or (sys.stdin.isatty() and not texts and path is None):
         raise UserError('needs a text; try: regard translate "Tom chases Jerry"', where="translate")
-    return _standard_input(encoding)
-
-
-def _standard_input(encoding: str) -> list[str]:
-    from regard.data.text import split_lines
-
-    data = sys.stdin.buffer.read(_LARGEST_INPUT + 1)
-    if len(data) > _LARGEST_INPUT:
-        raise UserError(
-            f"must have at most {_LARGEST_INPUT >> 20} MiB; it has more. Split it, or use --file.",
-            where="standard input",
-        )
-    return split_lines(data, encoding=encoding, where="standard input")
+    return split_lines(standard_input(), encoding=encoding, where="standard input")
 
 
 def _as_table(result: Translation) -> dict[str, Any]:

@@ -78,17 +78,26 @@ def lines(record: Record, look: Look, name: str | None) -> Iterator[str]:
         Lines without their ends; none is wider than the terminal.
     """
     sheet = _Sheet(gazes(record, name), look)
-    sentence = list(_folded(record.written.text, look.width))
+    sentence = list(folded(record.written.text, look.width))
     yield from sentence
     if sentence:
         yield ""
     yield from _table(sheet) if sheet.is_table else _blocks(sheet)
-    yield from _folded(sheet.gazes.verdict, look.width)
+    yield from folded(sheet.gazes.verdict, look.width)
     if sheet.gazes.drawn:
         yield from _legend(sheet)
 
 
-def _folded(text: str, width: int) -> Iterator[str]:
+def folded(text: str, width: int) -> Iterator[str]:
+    """Fold a text at its spaces into lines of a width; a longer word is cut.
+
+    Args:
+        text: Any text.
+        width: Columns of the terminal.
+
+    Yields:
+        Visible lines.
+    """
     line = ""
     for word in text.split():
         rest = visible(word)
@@ -173,11 +182,11 @@ def _legend(sheet: _Sheet) -> Iterator[str]:
     part = "" if picture.box is None else ", over the part of the picture that was read"
     grid = f"grid of {picture.rows} x {picture.columns} cells{part}"
     if sheet.is_table:
-        yield from _folded(f"place (row,column) weight; {grid}", look.width)
+        yield from folded(f"place (row,column) weight; {grid}", look.width)
         return
     steps = "".join(
         paint(" ", i / (_STEPS - 1), depth=look.colour, theme=look.theme) for i in range(_STEPS)
     )
     words = "the largest of the word"
     yield f"0 {steps} {fit(words, max(look.width - _STEPS - 3, 1))}"
-    yield from _folded(grid, look.width)
+    yield from folded(grid, look.width)

@@ -10,6 +10,8 @@ from regard.pictures.records import Record
 SHARE = 0.9
 MOST = 5
 
+_ROUNDING = 1e-6  # of weights in single precision
+
 
 @dataclass(frozen=True, slots=True)
 class Word:
@@ -105,7 +107,7 @@ def strongest(
     chosen: list[Sentence] = []
     held = 0.0
     for sentence in ordered[:most]:
-        if sentence.weight <= 0 or held >= share * total:
+        if sentence.weight <= 0 or held >= share * total - _ROUNDING:
             break
         chosen.append(sentence)
         held += sentence.weight

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from regard.pictures.codec import round_weights
 from regard.pictures.colours import STOPS
 from regard.pictures.covers import DIM, HAZE, LIT
+from regard.pictures.document_html import page_data
 from regard.pictures.gaze import gazes
 from regard.pictures.lettering import is_right_to_left, visible
 from regard.pictures.picture import Picture
+from regard.pictures.texts import Document
 
 if TYPE_CHECKING:
     from regard.pictures.records import Record, Text
@@ -29,7 +31,8 @@ def render(record: Record) -> str:
     """Draw a record as one interactive HTML page.
 
     Pointing at a word shows what it looked at, or what looked at it: in a matrix, or in the
-    picture that was read. The page carries its data, style and script; a content security policy
+    picture that was read. Of a document the strongest sentences are shown, their words shaded. The
+    page carries its data, style and script; a content security policy
     lets nothing else in. Texts are put in as text.
 
     Args:
@@ -38,7 +41,7 @@ def render(record: Record) -> str:
     Returns:
         A complete HTML document.
     """
-    style, script, body = _parts("picture" if isinstance(record.read, Picture) else "matrix")
+    style, script, body = _parts(_kind(record))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -56,9 +59,19 @@ def render(record: Record) -> str:
     return f"{head}{body}{data}<script>{script}</script>\n</body>\n</html>\n"
 
 
+def _kind(record: Record) -> str:
+    if isinstance(record.read, Document):
+        return "document"
+    return "picture" if isinstance(record.read, Picture) else "matrix"
+
+
 @cache
 def _parts(kind: str) -> tuple[str, str, str]:
     """Put the page together: what all pages share, and the view of this kind."""
+    if kind == "document":  # one text with sentences: a page of its own
+        own = (_asset(f"document.{ending}") for ending in ("css", "js", "html"))
+        style, script, body = own
+        return _asset("page.css") + style, script, body
     style = _asset("page.css") + (_asset("picture.css") if kind == "picture" else "")
     script = _asset("page.js").replace("  /* view */\n", _asset(f"{kind}.js"))
     body = _asset("page.html")
@@ -101,17 +114,21 @@ def _digest(source: str) -> str:
 
 
 def _data(record: Record) -> str:
-    words = record.merge_words()
-    merged = _sizes(words) != _sizes(record)
-    views = [_view(words), _view(record)] if merged else [_view(record)]
     details = {visible(key): _shown(value) for key, value in record.details.items()}
-    data = {"task": visible(record.task), "details": details, "ramps": STOPS, "views": views}
-    if isinstance(record.read, Picture):
-        data["picture"] = _picture(record.read)
+    data: dict[str, object] = {"task": visible(record.task), "details": details, "ramps": STOPS}
+    data |= page_data(record) if isinstance(record.read, Document) else _views(record)
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
+
+
+def _views(record: Record) -> dict[str, object]:
+    words = record.merge_words()
+    merged = _sizes(words) != _sizes(record)
+    views = [_view(words), _view(record)] if merged else [_view(record)]
+    picture = {"picture": _picture(record.read)} if isinstance(record.read, Picture) else {}
+    return {"views": views, **picture}
 
 
 def _picture(picture: Picture) -> dict[str, object]:

@@ -21,6 +21,7 @@ from regard.pictures.drawing import (
 )
 from regard.pictures.lettering import is_right_to_left, visible
 from regard.pictures.picture import Picture
+from regard.pictures.texts import Document
 
 if TYPE_CHECKING:
     import numpy as np
@@ -93,7 +94,7 @@ class _Plan:
 
 
 def render(record: Record, *, name: str | None = None) -> str:
-    """Draw a record in SVG: an alignment matrix, or the strip of a picture that was read.
+    """Draw a record in SVG: an alignment matrix, a strip of a picture, or a document.
 
     Columns are what was read, rows are what was written; the columns run from the right where
     the text does. Labels are text, so they can be searched and copied.
@@ -112,6 +113,10 @@ def render(record: Record, *, name: str | None = None) -> str:
         from regard.pictures import strip  # noqa: PLC0415
 
         return strip.render(record, name=name)
+    if isinstance(record.read, Document):
+        from regard.pictures import document_svg  # noqa: PLC0415
+
+        return document_svg.render(record)
     plan = _plan(record, record.weights(name))
     parts = [
         _opening(plan),

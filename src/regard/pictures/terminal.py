@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
+from regard.pictures import document_terminal
 from regard.pictures.blocks import Look, lines
 from regard.pictures.colours import Depth, Theme, paint, scale_top
 from regard.pictures.lettering import cells, fit, isolate, pad, visible
 from regard.pictures.picture import Picture
+from regard.pictures.texts import Document
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +67,9 @@ def render(
     numbers: bool = False,
     theme: Theme = "dark",
 ) -> str:
-    """Draw a record for a terminal: as a heat map, or as a block for each word of a caption.
+    """Draw a record for a terminal: a heat map, or a block for each word of a caption.
+
+    Of a document the strongest sentences are shown, their words shaded.
 
     Columns that do not fit go into further blocks below. What each written token looked at most
     is also said in words, so that the picture does not rest on colour.
@@ -86,8 +90,10 @@ def render(
     """
     if width is None:
         width = shutil.get_terminal_size().columns
+    look = Look(max(width, _NARROWEST), colour, theme, numbers)
+    if isinstance(record.read, Document):
+        return "\n".join(document_terminal.lines(record, look)) + "\n"
     if isinstance(record.read, Picture):
-        look = Look(max(width, _NARROWEST), colour, theme, numbers)
         heading = isolate(fit(_heading(record, name), look.width))
         return "\n".join([heading, "", *lines(record, look, name)]) + "\n"
     sheet = _Sheet(

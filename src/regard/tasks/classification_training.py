@@ -325,7 +325,7 @@ pooling = "attention"            # mean or max
 attention_dim = 32
 
 [model.sentences]
-encoder = {{kind = "gru", hidden_dim = 32}}
+encoder = {{kind = "embedding"}}   # the letters are in no order
 pooling = "attention"
 attention_dim = 32
 

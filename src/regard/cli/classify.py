@@ -1,0 +1,170 @@
+"""`regard classify`: documents in, labels out, and the sentences and words that decided."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from regard.cli.common import (
+    device_option,
+    force_option,
+    json_option,
+    load_torch,
+    set_threads,
+    standard_input,
+    threads_option,
+    write_json,
+    write_lines,
+)
+from regard.cli.pictures import check_picture, look_lines, numbered
+from regard.errors import UserError
+
+if TYPE_CHECKING:
+    from regard.data.sentences import Span
+    from regard.pictures.evidence import Word
+    from regard.tasks.classification import Classification, DocumentClassifier
+
+_AT_ONCE = 256  # documents classified before the first label is written
+
+_Texts = list[tuple[str, "tuple[Span, ...] | None"]]
+
+
+@click.command("classify")
+@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.option("--model", required=True, help="A run's folder, or a model's.")
+@click.option(
+    "--file",
+    "path",
+    type=click.Path(path_type=Path),
+    help="Classify the lines of a file, or the documents of a .jsonl file.",
+)
+@click.option("--whole", is_flag=True, help="Take the file, or standard input, for one document.")
+@click.option("--encoding", default="utf-8-sig", show_default=True, help="Of the file.")
+@click.option("--batch-size", type=click.IntRange(1, 4096), default=32, show_default=True)
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    help="Save what decided: .svg, .html, .png or .json; numbered for several documents.",
+)
+@click.option(
+    "--show/--plain",
+    default=None,
+    help="With or without what decided; by default with it for a text, or with --whole.",
+)
+@force_option
+@json_option
+@device_option
+@threads_option
+def command(  # noqa: PLR0913 - one argument for each option
+    *,
+    texts: tuple[str, ...],
+    model: str,
+    path: Path | None,
+    whole: bool,
+    encoding: str,
+    batch_size: int,
+    picture: Path | None,
+    show: bool | None,
+    force: bool,
+    as_json: bool,
+    device: str,
+    threads: int | None,
+) -> None:
+    """Classify TEXT, the documents of a file, or those of standard input ("-").
+
+    For each text on the command line: its label, a tab, the probability, and below it the sentences
+    that decided, their words shaded. For a file: a line for each of its lines, with label,
+    probability and text, separated by tabs. Where a document may have several labels they are
+    separated by ", ", and the probability is that of the likeliest.
+    """
+    given = _given(texts, path, encoding, whole=whole)
+    if picture is not None:
+        check_picture(picture, len(given), force=force, inputs=[path] if path else [])
+    load_torch()
+    set_threads(threads)
+    classifier = _classifier(model, device)
+    alone = whole or (bool(texts) and texts != ("-",))
+    shown = alone if show is None else show
+    number = 0
+    for start in range(0, len(given), _AT_ONCE):
+        part = [classifier.read(*one) for one in given[start : start + _AT_ONCE]]
+        for result in classifier.classify(part, batch_size=batch_size):
+            number += 1
+            if picture is not None:
+                result.save(numbered(picture, number, len(given)), overwrite=force)
+            if as_json:
+                write_json(_as_table(result))
+            else:
+                write_lines(*_as_lines(result, show=shown, alone=alone))
+
+
+def _classifier(model: str, device: str) -> DocumentClassifier:
+    from regard.tasks import load
+    from regard.tasks.classification import DocumentClassifier
+
+    classifier = load(model, device=device)
+    if not isinstance(classifier, DocumentClassifier):
+        raise UserError("must be a model that classifies documents; choose another.", where=model)
+    return classifier
+
+
+def _given(texts: tuple[str, ...], path: Path | None, encoding: str, *, whole: bool) -> _Texts:
+    from regard.data.labelled import read_texts
+    from regard.data.text import read_lines, split_lines
+
+    if texts and path is not None:
+        raise UserError("takes texts or --file, not both; leave one out.", where="classify")
+    if texts and texts != ("-",):
+        if whole:
+            raise UserError("counts for a file or standard input; leave it out.", where="--whole")
+        return [(text, None) for text in texts]
+    if path is not None and str(path) != "-":
+        if not whole:
+            return read_texts(path, encoding=encoding)
+        lines = read_lines(path, encoding=encoding)
+    else:
+        if sys.stdin is None or (sys.stdin.isatty() and not texts and path is None):
+            raise UserError('needs a text, --file, or "-" for standard input.', where="classify")
+        lines = split_lines(standard_input(), encoding=encoding, where="standard input")
+    return [("\n".join(lines), None)] if whole else [(line, None) for line in lines]
+
+
+def _as_table(result: Classification) -> dict[str, Any]:
+    import json
+
+    return {
+        "text": result.text,
+        "label": result.label,
+        "probability": result.probability,
+        "labels": list(result.labels),
+        "probabilities": result.probabilities,
+        "truncated": result.truncated,
+        "evidence": [
+            {
+                "sentence": one.text,
+                "start": one.start,
+                "end": one.end,
+                "weight": one.weight,
+                "words": [_word(word) for word in one.words],
+            }
+            for one in result.evidence
+        ],
+        "record": json.loads(result.record.to_json()),
+    }
+
+
+def _word(word: Word) -> dict[str, Any]:
+    return {"word": word.text, "start": word.start, "end": word.end, "weight": word.weight}
+
+
+def _as_lines(result: Classification, *, show: bool, alone: bool) -> Iterator[str]:
+    from regard.data.normalisation import normalise
+
+    line = f"{', '.join(result.labels) or '-'}\t{result.probability:.4f}"
+    yield line if alone else f"{line}\t{normalise(result.text, form='none').text}"
+    if show:
+        yield from look_lines(result)
