@@ -69,7 +69,7 @@ def test_c7_help_loads_no_torch(arguments: list[str]) -> None:
     ("arguments", "line"),
     [
         (["translat"], "arguments: no such command 'translat'; did you mean 'translate'?"),
-        (["zzz"], "arguments: no such command 'zzz'; use one of: caption, check, data, "),
+        (["zzz"], "arguments: no such command 'zzz'; use one of: caption, check, classify, "),
         (["--hlep"], "arguments: no such option --hlep; did you mean '--help'?"),
         (["translate", "--bem", "3"], "translate: no such option --bem; did you mean '--beam'?"),
         (["translate", "--beam", "x"], "translate: invalid value for '--beam': 'x' is not a valid"),
@@ -184,8 +184,9 @@ def test_what_can_be_listed(regard: Any) -> None:
     for heading in ("models:", "tasks:", "mechanisms:"):
         assert heading in everything.out
     tasks = regard("list", "tasks").out
-    assert tasks.splitlines()[0] == "  translation  Text in one language in, text in another out."
-    assert tasks.splitlines()[1].startswith("  captioning   A picture in")
+    assert tasks.splitlines()[0] == "  translation    Text in one language in, text in another out."
+    assert tasks.splitlines()[1].startswith("  captioning     A picture in")
+    assert tasks.splitlines()[2].startswith("  classification A document in")
     mechanisms = regard("list", "mechanisms").out
     rows = [line.split(maxsplit=2) for line in mechanisms.splitlines()]
     assert ["additive", "score"] in [row[:2] for row in rows]

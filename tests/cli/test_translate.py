@@ -239,7 +239,7 @@ def test_an_encoding_that_is_named_is_read(translate: Any, refuse: Any) -> None:
 def test_d7_standard_input_that_never_ends_is_given_up(
     refused: Any, reversal_run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("regard.cli.translate._LARGEST_INPUT", 1 << 20)
+    monkeypatch.setattr("regard.cli.common._LARGEST_INPUT", 1 << 20)
     line = refused("translate", "--model", reversal_run.run, stdin=b"a\n" * (1 << 20))
     assert line == "standard input: must have at most 1 MiB; it has more. Split it, or use --file."
 

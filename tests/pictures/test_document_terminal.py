@@ -28,9 +28,9 @@ def test_a_plain_picture_reads_like_this(letter):
 def test_words_are_shaded_by_their_weight(letter):
     drawn = render_terminal(letter, width=60)
     assert ESCAPES.sub("", drawn).split("\n")[2] == "█████▍ 0.90    The cup broke !"
-    words = re.findall(r"48;2;(\d+);\d+;\d+m(\w+)\x1b", drawn)
-    red = {word: int(value) for value, word in words}
-    assert red["broke"] > red["cup"] > red["The"]
+    words = re.findall(r"48;2;\d+;(\d+);\d+m(\w+)\x1b", drawn)
+    green = {word: int(value) for value, word in words}
+    assert green["broke"] > green["cup"] > green["The"]
     assert "1 of its sentence" in drawn
 
 
