@@ -110,6 +110,7 @@ def test_pictures_are_numbered(regard: Any, run: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["look-1.html", "look-2.html"]
 
 
+@pytest.mark.filterwarnings("always")
 def test_d22_what_is_cut_is_said(regard: Any, run: Path) -> None:
     result = regard("classify", "--model", run, "so " * 60, "--plain")
     assert result.code == 0
