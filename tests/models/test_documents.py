@@ -203,3 +203,20 @@ def test_heads_divide_at_both_levels() -> None:
     DocumentModelSettings(embedding_dim=6, words=words, sentences=sentences, flat=True)
     with pytest.raises(ValidationError, match=r"num_heads of words must divide .* 2 and 7"):
         DocumentModelSettings(embedding_dim=7, words=sentences)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+@pytest.mark.parametrize("pooling", ["attention", "mean", "max"])
+@pytest.mark.parametrize("encoder", ENCODERS)
+def test_l10_other_precisions(encoder: str, pooling: str, flat: bool) -> None:
+    model = model_of(encoder, pooling, flat=flat).train()
+    own = layout(DOCUMENTS)
+    single = model(*own)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        half = model(*own)
+    torch.testing.assert_close(half.logits.float(), single.logits, rtol=0.1, atol=0.1)
+    half.logits.float().sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+    double = model.double()(*own)
+    assert double.logits.dtype == torch.float64
+    torch.testing.assert_close(double.logits.float(), single.logits, rtol=1e-4, atol=1e-5)
