@@ -159,7 +159,7 @@ def main() -> None:
     parser.add_argument("--reader", choices=list(READERS), default="words")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("changes", nargs="*", help="key=value, in the place of the config's")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     arguments.folder.mkdir(parents=True, exist_ok=True)
     if arguments.action == "data":
         data(arguments.folder)
