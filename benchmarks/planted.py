@@ -4,7 +4,8 @@
     python benchmarks/planted.py train FOLDER --reader words --seed 1
     python benchmarks/planted.py table FOLDER
 
-In each letter one sentence says what it is about; where it and its deciding words lie is known.
+In each letter, but for some of the label `other`, one sentence says what it is about; where it
+and its deciding words lie is known.
 `table` scores what it finds in FOLDER on 1,000 new letters: accuracy, how often the sentence of
 most weight is the deciding one, and how often the word of most weight in the deciding sentence is
 a deciding one; writes `benchmarks/results/planted.json`.
@@ -100,12 +101,17 @@ def score(model: Path, folder: Path, language: str) -> dict[str, float]:
     right = [
         result.labels == labels for result, labels in zip(results, documents.labels, strict=True)
     ]
-    looked = [pointing(*pair) for pair in zip(results, evidence, strict=True)]
+    looked = [
+        pointing(result, true)
+        for result, true in zip(results, evidence, strict=True)
+        if true is not None
+    ]
     return {
         "accuracy": 100 * statistics.mean(right),
         "sentence": 100 * statistics.mean(sentence for sentence, _ in looked),
         "word": 100 * statistics.mean(word for _, word in looked),
         "letters": len(results),
+        "with evidence": len(looked),
     }
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regard.data.labelled import read_documents
-from regard.data.planted import Evidence, Planted, read_evidence, write_planted
+from regard.data.planted import OTHER, Evidence, Planted, read_evidence, write_planted
 from regard.data.sentences import by_marks
 from regard.data.splits import SPLITS
 from regard.errors import DataError, EnvironmentFault, UserError
@@ -20,12 +20,15 @@ LANGUAGES = ["en", "zh"]
 def test_sentences_and_evidence_are_where_they_are_said_to_be(language: str) -> None:
     for document in Planted(language).sample(300, seed=1):
         assert tuple(by_marks(document.text)) == document.sentences
+        assert "{" not in document.text
+        assert 4 <= len(document.sentences) <= 12
+        assert (document.label == OTHER) == (document.evidence is None) == (document.place is None)
+        if document.evidence is None:
+            continue
         assert document.evidence.sentence == document.sentences[document.place]
         start, end = document.evidence.sentence
         assert document.evidence.words
         assert all(start <= first < last <= end for first, last in document.evidence.words)
-        assert "{" not in document.text
-        assert 4 <= len(document.sentences) <= 12
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -33,14 +36,20 @@ def test_what_decides_stands_nowhere_else(language: str) -> None:
     documents = Planted(language).sample(400, seed=2)
     meaning: dict[str, str] = {}
     for document in documents:
-        for start, end in document.evidence.words:
+        for start, end in document.evidence.words if document.evidence else ():
             assert meaning.setdefault(document.text[start:end], document.label) == document.label
     assert set(meaning.values()) == {"delivery", "payment", "quality", "praise"}
     for document in documents:
-        first, last = document.evidence.sentence
+        first, last = document.evidence.sentence if document.evidence else (0, 0)
         rest = document.text[:first] + document.text[last:]
         words = rest if language == "zh" else re.findall(r"\w+", rest)
         assert not [word for word in meaning if word in words]
+
+
+def test_every_label_is_as_frequent_as_another() -> None:
+    labels = [document.label for document in Planted().sample(1_000, seed=4)]
+    assert {labels.count(label) // 50 for label in set(labels)} <= {3, 4}
+    assert len(set(labels)) == 5
 
 
 def test_frames_do_not_tell() -> None:

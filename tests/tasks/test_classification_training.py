@@ -88,15 +88,19 @@ def test_it_learns_and_looks_at_what_decides(folder: Path, run: Path) -> None:
     assert found.scores["accuracy"] >= 95.0
     assert len(found.written) == 60
     documents, evidence = found.documents, read_evidence(folder / "test.jsonl")
-    right_sentence = right_word = 0
+    right_sentence = right_word = count = 0
     for result, true in zip(classifier(list(documents.texts)), evidence, strict=True):
+        if true is None:
+            continue
+        count += 1
         every = sentences(result.record)
         best = max(every, key=lambda one: one.weight)
         right_sentence += (best.start, best.end) == true.sentence
         (word,) = best.strongest(1)
         right_word += any(word.start < end and start < word.end for start, end in true.words)
-    assert right_sentence >= 57
-    assert right_word >= 57
+    assert count >= 40
+    assert right_sentence >= 0.95 * count
+    assert right_word >= 0.95 * count
 
 
 def test_the_scores_are_said(run: Path, folder: Path) -> None:
@@ -176,7 +180,7 @@ def test_the_loss_is_a_sum_over_documents_and_halves_add_up(folder: Path) -> Non
     halves = made.split(batch)
     torch.testing.assert_close(sum(made.loss(half).total for half in halves), whole)
     assert made.size(batch) == sum(map(made.size, halves)) == len(batch.examples)
-    assert whole.item() == pytest.approx(made.size(batch) * math.log(4), rel=0.1)
+    assert whole.item() == pytest.approx(made.size(batch) * math.log(5), rel=0.1)
     single = halves[0]
     while len(single.examples) > 1:
         single = made.split(single)[0]

@@ -7,7 +7,7 @@ import random
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from regard.data.planted_words import PLANTED, Plants
 from regard.data.sentences import Span
@@ -16,6 +16,9 @@ from regard.data.text import read_lines
 from regard.errors import DataError, EnvironmentFault, FileFormatError, UserError, did_you_mean
 from regard.saving import write_file
 from regard.saving.files import parse_json
+
+OTHER = "other"
+"""The label of documents in which nothing decides: none of the others is what is left over."""
 
 _MOST_SENTENCES = 10_000
 
@@ -40,15 +43,15 @@ class PlantedDocument:
         text: The text.
         label: Its label.
         sentences: Where its sentences lie in the text.
-        place: Which of them decides, from 0.
+        place: Which of them decides, from 0; None where none does.
         evidence: Where that sentence and its deciding words lie.
     """
 
     text: str
     label: str
     sentences: tuple[Span, ...]
-    place: int
-    evidence: Evidence
+    place: int | None
+    evidence: Evidence | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +59,10 @@ class Planted:
     """A generator of letters to a shop, of which one sentence says what they are about.
 
     All sentences are made alike, and the words that decide stand in no other: the others say
-    something else of the same things. A document is a function of seed, split and index alone, and
-    what it says decides its split, so that none stands in two, whatever their seeds.
+    something else of the same things. In some letters nothing decides, and their label is `OTHER`;
+    else one of the labels could be told by the absence of the rest. A document is a function of
+    seed, split and index alone, and what it says decides its split, so that none stands in two,
+    whatever their seeds.
 
     Args:
         language: `en` or `zh`.
@@ -130,22 +135,21 @@ class Planted:
 
     def _write(self, generator: random.Random) -> PlantedDocument:
         plants = PLANTED[self.language]
-        label = generator.choice(list(plants.phrases))
-        phrase = generator.choice(plants.phrases[label])
+        label = generator.choice([*plants.phrases, OTHER])
+        phrase = None if label == OTHER else generator.choice(plants.phrases[label])
         count = generator.randint(self.shortest, self.longest)
-        place = generator.randrange(count)
-        text = ""
+        place = None if phrase is None else generator.randrange(count)
+        text, evidence = "", None
         spans: list[Span] = []
-        words: tuple[Span, ...] = ()
         for number in range(count):
-            text += plants.space if text else ""
+            start = len(text) + len(plants.space) * bool(text)
             said = phrase if number == place else None
-            sentence, inside = _sentence(plants, generator, said)
+            sentence, words = _sentence(plants, generator, said)
+            text = text.ljust(start) + sentence
+            spans.append((start, len(text)))
             if number == place:
-                words = tuple((len(text) + a, len(text) + b) for a, b in inside)
-            spans.append((len(text), len(text) + len(sentence)))
-            text += sentence
-        return PlantedDocument(text, label, tuple(spans), place, Evidence(spans[place], words))
+                evidence = Evidence(spans[-1], tuple((start + a, start + b) for a, b in words))
+        return PlantedDocument(text, label, tuple(spans), place, evidence)
 
 
 def _sentence(
@@ -219,36 +223,40 @@ def write_planted(
     return list(files)
 
 
-def read_evidence(path: str | Path) -> list[Evidence]:
+def read_evidence(path: str | Path) -> list[Evidence | None]:
     """Read what `write_planted` wrote of the evidence.
 
     Args:
         path: A JSONL file of documents.
 
     Returns:
-        For each line where the deciding sentence and its deciding words lie.
+        For each line where the deciding sentence and its deciding words lie; None where nothing
+        decides.
 
     Raises:
         DataError: The file or a line of it is wrong.
     """
-    found = []
+    found: list[Evidence | None] = []
     for number, text in enumerate(read_lines(path), start=1):
         where = f"{path}:{number}"
         try:
             row = parse_json(text.encode(), where)["evidence"]
-            (first, last), words = row["sentence"], row["words"]
-            spans = tuple((int(start), int(end)) for start, end in words)
-            found.append(Evidence((int(first), int(last)), spans))
+            found.append(None if row is None else _evidence(row))
         except (FileFormatError, KeyError, TypeError, ValueError) as error:
             raise DataError(
-                'evidence must be {"sentence": [start, end], "words": [[start, end], ...]}. Write '
-                "it anew.",
+                'evidence must be null, or {"sentence": [start, end], "words": [[start, end], '
+                "...]}. Write it anew.",
                 where=where,
             ) from error
     return found
 
 
+def _evidence(row: Any) -> Evidence:
+    (first, last), words = row["sentence"], row["words"]
+    return Evidence((int(first), int(last)), tuple((int(a), int(b)) for a, b in words))
+
+
 def _line(document: PlantedDocument) -> str:
-    evidence = document.evidence._asdict()
+    evidence = None if document.evidence is None else document.evidence._asdict()
     row = {"text": document.text, "label": document.label, "evidence": evidence}
     return json.dumps(row, ensure_ascii=False) + "\n"

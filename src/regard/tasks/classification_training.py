@@ -296,7 +296,7 @@ def _leaks(name: str, train_documents: Documents, other: Documents) -> list[str]
 
 _CONFIG = """\
 # A classifier for the letters to a shop that `regard new classification` wrote beside this file.
-# In each letter one sentence says what it is about, and `evidence` in its line says where.
+# In a letter one sentence says what it is about, and `evidence` in its line says where.
 # Train it:     regard train {name}
 # Use it:       regard classify --model runs/{run} "We like it here. The lamp was delivered late."
 # Without sentences: regard train {name} model.flat=true
