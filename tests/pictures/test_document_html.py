@@ -31,7 +31,7 @@ def test_the_page_carries_sentences_words_and_weights(letter):
     (label,) = data["labels"]
     assert (label["text"], label["sentences"]) == ("quality", [0.1, 0.0, 0.9])
     assert label["words"][3:] == [0.05, 0.1, 0.8, 0.05]
-    assert label["strongest"] == [2]
+    assert (label["strongest"], label["verdict"]) == ([2], "")
 
 
 def test_each_label_has_its_weights(letter):

@@ -3,7 +3,7 @@
 import pytest
 
 from regard.errors import UserError
-from regard.pictures.evidence import sentences, strongest
+from regard.pictures.evidence import are_even, sentences, strongest
 
 
 def test_sentences_have_their_words_and_weights(letter) -> None:
@@ -25,6 +25,19 @@ def test_the_fewest_that_hold_the_share(document_of) -> None:
     assert [one.index for one in strongest(every, share=1.0, most=4)] == [1, 2, 4, 0]
     assert [one.index for one in strongest(every, most=2)] == [1, 2]
     assert strongest([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("weights", "even"),
+    [
+        ([0.5, 0.5], True), ([0.52, 0.48], True), ([0.53, 0.47], False), ([1.0], False),
+        ([0.0, 0.0], False), ([0.1] * 10, True), ([0.2, *[0.8 / 9] * 9], False),
+    ],
+)  # fmt: skip
+def test_sentences_of_equal_weight_decide_nothing(document_of, weights, even) -> None:
+    words = [[1.0]] * len(weights)
+    every = sentences(document_of([["a"]] * len(weights), weights=weights, words=words))
+    assert are_even(every) == even
 
 
 def test_nothing_written_and_nothing_read(document_of) -> None:

@@ -28,6 +28,9 @@ def test_what_is_not_there_is_said(document_of) -> None:
     assert excerpt(one).remark == "All of the document: 1 sentence."
     nothing = document_of([["a"], ["b"]], weights=[0.0, 0.0], words=[[1.0], [1.0]])
     assert excerpt(nothing).remark == "None of 2 sentences has any weight."
+    even = document_of([["a"]] * 4, weights=[0.25, 0.26, 0.24, 0.25], words=[[1.0]] * 4)
+    said = "All of the document: 4 sentences. All sentences weigh about the same: none of them"
+    assert excerpt(even).remark == f"{said} decided."
     unlabelled = Record(
         "classification", nothing.read, Text("", ()), (Map("w", np.zeros((0, 2))),), {},
         (Map("s", np.zeros((0, 2))),),

@@ -6,8 +6,9 @@ import dataclasses
 from typing import TYPE_CHECKING
 
 from regard.pictures.codec import round_weights
-from regard.pictures.evidence import Sentence, sentences, strongest
+from regard.pictures.evidence import Sentence, are_even, sentences, strongest
 from regard.pictures.lettering import is_right_to_left, visible
+from regard.pictures.passages import EVEN
 
 if TYPE_CHECKING:
     from regard.pictures.records import Record
@@ -69,4 +70,11 @@ def _weights(
 ) -> dict[str, object]:
     own = [dataclasses.replace(one, weight=w) for one, w in zip(every, over, strict=True)]
     shown = sorted(one.index for one in strongest(own))
-    return {"text": text, "words": words, "sentences": over, "strongest": shown}
+    verdict = EVEN if are_even(own) else ""
+    return {
+        "text": text,
+        "words": words,
+        "sentences": over,
+        "strongest": shown,
+        "verdict": verdict,
+    }

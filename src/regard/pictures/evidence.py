@@ -11,6 +11,7 @@ SHARE = 0.9
 MOST = 5
 
 _ROUNDING = 1e-6  # of weights in single precision
+_EVEN = 0.02  # of the weight that stands elsewhere than in equal shares, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,3 +113,19 @@ def strongest(
         chosen.append(sentence)
         held += sentence.weight
     return tuple(chosen)
+
+
+def are_even(found: Sequence[Sentence]) -> bool:
+    """Say whether all sentences weigh about the same, so that none of them decided.
+
+    Args:
+        found: The sentences of a document.
+
+    Returns:
+        Whether there are several, with at most 2 % of the weight elsewhere than in equal shares.
+    """
+    total = sum(sentence.weight for sentence in found)
+    if len(found) < 2 or total <= 0:
+        return False
+    equal = 1 / len(found)
+    return 0.5 * sum(abs(one.weight / total - equal) for one in found) <= _EVEN

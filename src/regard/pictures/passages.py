@@ -9,10 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from regard.pictures.colours import scale_top
-from regard.pictures.evidence import MOST, Sentence, sentences, strongest
+from regard.pictures.evidence import MOST, Sentence, are_even, sentences, strongest
 from regard.pictures.gaze import number
 from regard.pictures.lettering import visible
 from regard.pictures.records import Record
+
+EVEN = "All sentences weigh about the same: none of them decided."
 
 _NAMED = 3  # words of a sentence that are named
 _LEAST = 0.1  # of the strongest word's weight, to be named
@@ -44,6 +46,7 @@ class Excerpt:
         rest: The weight of those that are not shown.
         top: The weight of a word that is drawn in the strongest colour.
         bar: The weight of a sentence whose bar is full.
+        even: Whether all sentences weigh about the same.
     """
 
     heading: str
@@ -52,6 +55,7 @@ class Excerpt:
     rest: float
     top: float
     bar: float
+    even: bool
 
     @property
     def remark(self) -> str:
@@ -60,12 +64,13 @@ class Excerpt:
             return "Nothing was read."
         if not self.shown:
             return f"None of {self.count:,} sentences has any weight."
+        verdict = f" {EVEN}" if self.even else ""
         if len(self.shown) == self.count:
-            return f"All of the document: {_counted(self.count)}."
+            return f"All of the document: {_counted(self.count)}.{verdict}"
         left = self.count - len(self.shown)
         return (
             f"The strongest {len(self.shown)} of {_counted(self.count)}; {left:,} left out, which "
-            f"hold {number(max(self.rest, 0.0))} of the weight."
+            f"hold {number(max(self.rest, 0.0))} of the weight.{verdict}"
         )
 
 
@@ -99,6 +104,7 @@ def excerpt(record: Record, *, most: int = MOST) -> Excerpt:
         rest=sum(one.weight for one in every) - sum(one.weight for one in chosen),
         top=scale_top(np.array(words, dtype=np.float32)),
         bar=scale_top(np.array([one.weight for one in chosen], dtype=np.float32)),
+        even=are_even(every),
     )
 
 

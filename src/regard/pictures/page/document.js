@@ -118,8 +118,8 @@
     const left = data.sentences.length - indices.length;
     const held = 1 - indices.reduce((sum, index) => sum + sentences[index], 0);
     const many = `${indices.length} of ${data.sentences.length} sentences are shown`;
-    $("remark").textContent = !data.sentences.length ? "Nothing was read."
-      : left ? `${many}; the ${left} left out hold ${format(Math.max(held, 0))} of the weight.` : `${many}.`;
+    const rest = left ? `; the ${left} left out hold ${format(Math.max(held, 0))} of the weight` : "";
+    $("remark").textContent = data.sentences.length ? `${many}${rest}. ${own().verdict}` : "Nothing was read.";
     $("label").textContent = own().text;
     table();
   }
