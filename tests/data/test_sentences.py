@@ -52,6 +52,14 @@ def test_empty_lines_and_line_breaks() -> None:
         "last",
     ]
     assert cut("第一行\n第二行\nthird\nfourth") == ["第一行", "第二行", "third\nfourth"]
+    assert cut("Good.<br /><br />It was <b>bad</b><BR>now<p>so it. goes</p>x < br > y") == [
+        "Good.",
+        "It was <b>bad</b>",
+        "now",
+        "so it.",
+        "goes",
+        "x < br > y",
+    ]
     assert cut(" one. two\n\n \n three ", "lines") == ["one. two", "three"]
     assert cut(" one. two\n\nthree ", "none") == ["one. two\n\nthree"]
 
@@ -76,7 +84,8 @@ def test_spans_are_in_order_and_lose_nothing(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [". " * 25_000, "." * 50_000, "\n" * 50_000, "a." * 25_000, "." + '"' * 50_000, "x" * 50_000,
-     ("." + " " * 500) * 100, "1" * 50_000 + ". ", "。" * 50_000, "a\n" * 25_000],
+     ("." + " " * 500) * 100, "1" * 50_000 + ". ", "。" * 50_000, "a\n" * 25_000,
+     "<br " * 20_000, "<br>" * 20_000],
     ids=lambda text: repr(text[:3]),
 )  # fmt: skip
 def test_s11_long_runs_take_no_time(text: str) -> None:

@@ -15,6 +15,7 @@ Span = tuple[int, int]
 _WIDE_MARKS = "。！？；｡…"
 _CLOSERS = "\"'”’»」』）)\\]】》〉"
 _MARKS = re.compile(rf"([.!?{_WIDE_MARKS}]+)([{_CLOSERS}]*)")
+_BREAK = re.compile(r"<(?:br|p|/p) ?/?>", re.IGNORECASE)
 _GOES_ON = "，,、:：;；"
 _LONGEST_WORD = 24  # characters that are looked at before a point
 _WORD_BEFORE = re.compile(r"[\w.]*\Z")
@@ -34,6 +35,8 @@ dec mon tue tues wed thu thur thurs fri sat sun min max hr hrs lb lbs oz
 def by_marks(text: str) -> Iterator[Span]:
     r"""Sentences that end with a mark such as `.`, `?!`, `…` or `。`, or at an empty line.
 
+    `<br>`, `<br />`, `<p>` and `</p>`, which text from the web has, stand for empty lines.
+
     Quotes and brackets that close behind the mark belong to the sentence. No sentence ends after
     an abbreviation (`Dr.`, `e.g.`), an initial, a number at its beginning (`2.`), within a number
     (`3.14`), nor where a quoted question goes on (`"Why?" he asked`). A line break is white space
@@ -50,7 +53,7 @@ def by_marks(text: str) -> Iterator[Span]:
         >>> [text[start:end] for start, end in by_marks(text)]
         ['Dr. Li paid 3.50 euros.', '"Why?" she asked.', '没人知道。']
     """
-    for start, stop in _paragraphs(text):
+    for start, stop in _untagged(text):
         begin = start
         for match in _MARKS.finditer(text, start, stop):
             if _ends(text, match, (begin, stop)):
@@ -97,6 +100,16 @@ def _lines(text: str) -> Iterator[Span]:
     for line in text.split("\n"):
         yield start, start + len(line)
         start += len(line) + 1
+
+
+def _untagged(text: str) -> Iterator[Span]:
+    """Cut paragraphs at the tags of lines and paragraphs, which are left out."""
+    for start, stop in _paragraphs(text):
+        begin = start
+        for match in _BREAK.finditer(text, start, stop):
+            yield begin, match.start()
+            begin = match.end()
+        yield begin, stop
 
 
 def _paragraphs(text: str) -> Iterator[Span]:
