@@ -69,7 +69,7 @@ hidden_dim = 128
 order = "luong"
 attention_dim = 64
 [training]
-epochs = 6
+epochs = 4
 batch_sentences = 16
 batch_tokens = 1024
 learning_rate = 0.002
