@@ -78,6 +78,15 @@ def test_folders_and_several_files(regard: Any, run: Path, scene: Path, tmp_path
     assert float(rows[0][0]) >= float(rows[1][0])
 
 
+def test_names_do_nothing_in_a_terminal(regard: Any, run: Path, scene: Path) -> None:
+    odd = scene.with_name("a\tb\n\x1b[31m.png")
+    odd.write_bytes(scene.read_bytes())
+    lines = regard("caption", "--model", run, odd, scene).out.splitlines()
+    assert len(lines) == 2
+    assert all(line.count("\t") == 1 for line in lines)
+    assert "\x1b" not in lines[0]
+
+
 def test_captions_can_be_drawn(
     regard: Any, run: Path, scene: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -92,6 +92,12 @@ def test_a_picture_has_cells_to_choose_from():
         made(DECODERS[0], picture={"network": "small", "height": 32, "width": 32, "layers": 5})
 
 
+def test_parts_divide_the_picture():
+    picture = {"network": "small", "height": 24, "width": 32, "parts": {"rows": 5, "columns": 4}}
+    with pytest.raises(MechanismError, match=r"must be divided .* got 24 x 32 and 5 x 4"):
+        made(DECODERS[0], picture=picture)
+
+
 def test_in_evaluation_no_picture_bears_on_another():
     model, _ = made(DECODERS[0])
     model.eval()

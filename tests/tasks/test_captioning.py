@@ -64,6 +64,31 @@ def test_files_images_and_lists_agree(pictures: list[Path]) -> None:
     assert captioner([]) == []
 
 
+def test_d17_an_image_is_seen_as_its_file_is(tmp_path: Path) -> None:
+    captioner = made()
+    drawn = Image.new("RGBA", (60, 40), (0, 0, 0, 0))
+    drawn.paste((200, 30, 30, 255), (5, 5, 20, 20))
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    turned, clear, deep = (tmp_path / name for name in ("turned.jpg", "clear.png", "deep.png"))
+    drawn.convert("RGB").save(turned, exif=exif)
+    drawn.save(clear)
+    Image.new("I;16", (60, 40), 40_000).save(deep)
+    for path in (turned, clear, deep):
+        file, image = captioner(path), captioner(Image.open(path))
+        assert (file.text, file.score) == (image.text, image.score)
+        assert (file.record.read.width, file.record.read.height) == (
+            image.record.read.width,
+            image.record.read.height,
+        )
+    assert (captioner(Image.open(turned)).record.read.width, 60) == (40, 60)
+    clear.write_bytes(clear.read_bytes()[:-30])
+    with pytest.raises(DataError, match="image: must be a whole picture"):
+        captioner(Image.open(clear))
+    with pytest.raises(DataError, match="at most 40,000,000 pixels"):
+        captioner(Image.new("L", (8000, 8000)))
+
+
 def test_nbest_and_sampling_are_those_of_the_translator(pictures: list[Path]) -> None:
     captioner = made()
     result = captioner(pictures[0], beam=3, nbest=3)

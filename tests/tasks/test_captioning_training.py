@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -101,6 +102,24 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_had_not(folder: Path, run: Path
     assert (first.folder / "model.safetensors").read_bytes() == (
         run / "model" / "model.safetensors"
     ).read_bytes()
+
+
+def test_files_to_score(folder: Path, run: Path, tmp_path: Path) -> None:
+    file = str(folder / "scenes" / "captions.jsonl")
+    with pytest.raises(UserError, match=r"takes one file .* got 2"):
+        evaluate_captioning(str(run), [file, file])
+    apart = tmp_path / "apart.jsonl"
+    apart.write_bytes(Path(file).read_bytes())
+    changes = [f"data.{name}={json.dumps(str(apart))}" for name in ("train", "dev", "test")]
+    changes += [f"data.images={json.dumps(str(folder / 'scenes'))}", "data.max_bad=0.1"]
+    changes += [f"data.cache={json.dumps(str(tmp_path / 'cache'))}"]
+    options = RunOptions(tmp_path / "run", quiet=True)
+    train_captioning(folder / "config.toml", changes, options)
+    assert len(evaluate_captioning(str(tmp_path / "run"), [str(apart)]).written) == 84
+    images = shutil.copytree(folder / "scenes", tmp_path / "scenes")
+    (images / "images" / "test-00003.png").write_bytes(b"")
+    bad = str(images / "captions.jsonl")
+    assert len(evaluate_captioning(str(tmp_path / "run"), [bad]).written) == 83
 
 
 def test_pixels_are_made_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -134,7 +134,9 @@ def _as_table(file: Path, result: Caption) -> dict[str, Any]:
 
 
 def _as_lines(file: Path, result: Caption, nbest: int, *, show: bool, alone: bool) -> Iterator[str]:
-    name = "" if alone else f"{file}\t"
+    from regard.pictures.lettering import visible
+
+    name = "" if alone else f"{visible(str(file))}\t"
     if nbest > 1:
         for one in (result, *result.alternatives):
             yield f"{name}{one.score:.4f}\t{one.text}"

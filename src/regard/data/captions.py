@@ -218,6 +218,8 @@ def _no_split(name: str, known: set[str]) -> str:
 def _caption_file(path: Path) -> Path:
     try:
         if not path.is_dir():
+            if not path.suffix and not path.exists():
+                raise DataError("must be a file or a folder; there is none.", where=str(path))
             return path
         found = [path / name for name in FILES if (path / name).exists()]
     except ValueError:  # a NUL in the name: reading says so

@@ -194,7 +194,7 @@ def leave_out_bad(captioned: CaptionedImages, report: ImageReport) -> CaptionedI
         raise DataError(
             f"at most {report.max_bad:.2%} of the images may be bad; got {len(bad)} of "
             f"{report.images:,}, the first in {first.where}: {first.name}: {first.reason} "
-            "`regard data check` lists them.",
+            "`regard data check` lists them; mend them, or raise data.max_bad to leave them out.",
             where=captioned.file,
         )
     return captioned.select([i for i, name in enumerate(captioned.names) if name not in bad])

@@ -74,16 +74,34 @@ def decode_image(data: bytes, *, where: str, most_pixels: int = MOST_PIXELS) -> 
     with warnings.catch_warnings():
         # PIL warns of sizes that are refused here and of metadata that is not used.
         warnings.filterwarnings("ignore", module=r"PIL\.")
-        opened = _open(data, where)
-        with opened:
-            check_image_size(*opened.size, where=where, most_pixels=most_pixels)
-            try:
-                opened.load()
-                return _upright(_flat(opened), _orientation(opened))
-            except MemoryError:
-                raise
-            except Exception as error:  # a decoder may fail in any way on a broken file
-                raise _broken(error, where) from error
+        with _open(data, where) as opened:
+            return image_as_seen(opened, where=where, most_pixels=most_pixels)
+
+
+def image_as_seen(
+    image: Image.Image, *, where: str = "image", most_pixels: int = MOST_PIXELS
+) -> Image.Image:
+    """Bring a PIL image to the orientation and the colours that a person sees.
+
+    Args:
+        image: The image, decoded or not.
+        where: The place that errors name.
+        most_pixels: Most pixels that it may have.
+
+    Returns:
+        A picture in mode RGB, as `open_image` gives it.
+
+    Raises:
+        DataError: It is too large, or not whole.
+    """
+    check_image_size(*image.size, where=where, most_pixels=most_pixels)
+    try:
+        image.load()
+        return _upright(_flat(image), _orientation(image))
+    except MemoryError:
+        raise
+    except Exception as error:  # a decoder may fail in any way on a broken file
+        raise _broken(error, where) from error
 
 
 def check_image_size(

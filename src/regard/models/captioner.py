@@ -104,12 +104,19 @@ def build_describer(settings: PictureSettings) -> Describer:
     else:
         describer = SmallDescriber(settings.dim, layers=settings.layers)
     if settings.parts is not None:
-        describer = PartsDescriber(describer, settings.parts.rows, settings.parts.columns)
+        parts = settings.parts
+        if settings.height % parts.rows or settings.width % parts.columns:
+            raise MechanismError(
+                f"height and width must be divided by the rows and columns of parts; got "
+                f"{settings.height} x {settings.width} and {parts.rows} x {parts.columns}. Change "
+                "model.picture.height or width, or the parts."
+            )
+        describer = PartsDescriber(describer, parts.rows, parts.columns)
     rows, columns = describer.grid(settings.height, settings.width)
     if rows * columns < 2:
         raise MechanismError(
             f"a picture must have at least two cells to choose from; got {rows} x {columns}. Make "
-            "it larger, or use fewer layers."
+            "height and width larger, or use fewer layers or more parts."
         )
     return describer
 

@@ -13,7 +13,7 @@ from PIL import Image
 from torch import Tensor
 
 from regard.config import checked
-from regard.data.images import open_image
+from regard.data.images import image_as_seen, open_image
 from regard.data.tokens import Tokenizer
 from regard.errors import UserError
 from regard.models.captioner import build_captioner, build_describer
@@ -246,7 +246,7 @@ class Captioner:
 
 def _seen(shown: Shown) -> _Seen:
     if isinstance(shown, Image.Image):
-        return _Seen(shown.convert("RGB"), "")
+        return _Seen(image_as_seen(shown), "")
     if not isinstance(shown, (str, Path)):
         raise UserError(
             f"image must be a file or a PIL image; got {type(shown).__name__}. Give its path."

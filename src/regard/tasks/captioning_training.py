@@ -18,7 +18,7 @@ from regard.data.features import FeatureCache
 from regard.data.images import open_image
 from regard.data.scenes import Scenes, write_scenes
 from regard.data.tokens import Tokenizer
-from regard.errors import DataError, UserError
+from regard.errors import UserError
 from regard.models.captioner import build_captioner, build_describer
 from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
@@ -32,7 +32,7 @@ from regard.tasks.captioning_job import (
 )
 from regard.tasks.captioning_settings import CaptionDataSettings, CaptioningSettings
 from regard.tasks.networks import load_published, network_identity
-from regard.tasks.runs import run_data
+from regard.tasks.runs import is_same, one_file, run_data
 from regard.tasks.settings import learn_tokenizer
 from regard.training.loop import Outcome, RunOptions, train
 
@@ -88,10 +88,7 @@ def build_job(settings: CaptioningSettings, *, root: Path) -> CaptioningJob:
 def _readable(name: str, settings: CaptionDataSettings, *, root: Path) -> CaptionedImages:
     """Read a part of the data, and leave out the few pictures that cannot be opened."""
     images = read_part(name, settings, root=root)
-    report = check_images(images, max_bad=settings.max_bad)
-    if not report.ok:
-        raise DataError(" ".join(report.lines()), where=images.file)
-    return leave_out_bad(images, report)
+    return leave_out_bad(images, check_images(images, max_bad=settings.max_bad))
 
 
 def read_part(name: str, settings: CaptionDataSettings, *, root: Path) -> CaptionedImages:
@@ -219,10 +216,16 @@ def evaluate_captioning(
     names = {"source_column": "image", "target_column": "caption", "header": "header"}
     changed = {names[name]: value for name, value in given.items()}
     if files:
-        changed |= {"test": str(files[0]), "images": None, "splits": None}
+        file = one_file(files)
+        known = [root / part for part in (data.train, data.dev, data.test) if part]
+        if data.images is not None and any(is_same(file, part) for part in known):
+            changed["images"] = str((root / data.images).resolve())
+        else:  # another file: its pictures lie beside it
+            changed["images"] = None
+        changed |= {"test": str(file), "splits": None}
         root = Path()
     data = checked({**data.model_dump(), **changed}, CaptionDataSettings, where="evaluate")
-    images = read_part("test", data, root=root)
+    images = _readable("test", data, root=root)
     captioner = load_captioner(open_model(model), choose_device(device))
     written = [result.text for result in captioner(list(images.paths), beam=beam)]
     language = captioner.settings.language
@@ -249,8 +252,7 @@ def check_captioning(path: Path, changes: Sequence[str]) -> list[str]:
     lines: list[str] = []
     for name, images in parts.items():
         report = check_images(images, max_bad=settings.data.max_bad)
-        if not report.ok:
-            raise DataError(" ".join(report.lines()), where=images.file)
+        leave_out_bad(images, report)
         lines += [f"{name}: {line}" for line in report.lines()]
         if name != "train":
             lines += _leaks(name, image_overlap(parts["train"], images))

@@ -36,7 +36,7 @@ from regard.tasks.classification_settings import (
     CuttingSettings,
     DocumentDataSettings,
 )
-from regard.tasks.runs import run_data
+from regard.tasks.runs import one_file, run_data
 from regard.tasks.settings import learn_tokenizer
 from regard.tasks.vectors import fill_embedding
 from regard.training.loop import Outcome, RunOptions, train
@@ -213,7 +213,7 @@ def evaluate_classification(
     names = {"source_column": "text", "target_column": "label", "header": "header"}
     changed = {names[name]: value for name, value in dict(reading or {}).items()}
     if files:
-        changed |= {"test": str(files[0])}
+        changed |= {"test": str(one_file(files))}
         root = Path()
     data = checked({**data.model_dump(), **changed}, DocumentDataSettings, where="evaluate")
     documents = read_part("test", data, root=root)

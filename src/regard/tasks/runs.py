@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
 from regard.config import Strict, checked
-from regard.errors import FileFormatError
+from regard.errors import FileFormatError, UserError
 from regard.saving import read_json
 from regard.training.loop import RUN
 
@@ -35,3 +37,27 @@ def run_data(folder: Path, kind: type[Data], otherwise: Data) -> tuple[Data, Pat
             data = checked(content.get("data") or {}, kind, where=str(notes))
             return data, Path(content["root"])
     return otherwise, Path()
+
+
+def one_file(files: Sequence[str]) -> Path:
+    """Return the one file that was given.
+
+    Args:
+        files: What was given, at least one.
+
+    Raises:
+        UserError: There are more.
+    """
+    if len(files) > 1:
+        raise UserError(
+            f"takes one file for a model of this kind; got {len(files)}. Evaluate them one by one.",
+            where="evaluate",
+        )
+    return Path(files[0])
+
+
+def is_same(one: Path, other: Path) -> bool:
+    """Say whether two names are those of one file that exists."""
+    with contextlib.suppress(OSError):
+        return one.samefile(other)
+    return False
