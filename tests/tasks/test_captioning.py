@@ -83,8 +83,9 @@ def test_d17_an_image_is_seen_as_its_file_is(tmp_path: Path) -> None:
         )
     assert (captioner(Image.open(turned)).record.read.width, 60) == (40, 60)
     clear.write_bytes(clear.read_bytes()[:-30])
-    with pytest.raises(DataError, match="image: must be a whole picture"):
-        captioner(Image.open(clear))
+    broken = pytest.raises(DataError, match="image: must be a whole picture")
+    with Image.open(clear) as opened, broken:
+        captioner(opened)
     with pytest.raises(DataError, match="at most 40,000,000 pixels"):
         captioner(Image.new("L", (8000, 8000)))
 
