@@ -32,9 +32,9 @@ from regard.tasks.captioning_job import (
 )
 from regard.tasks.captioning_settings import CaptionDataSettings, CaptioningSettings
 from regard.tasks.networks import load_published, network_identity
-from regard.tasks.runs import is_same, one_file, run_data
+from regard.tasks.runs import is_same, one_file, run_data, set_up, train_run
 from regard.tasks.settings import learn_tokenizer
-from regard.training.loop import Outcome, RunOptions, train
+from regard.training.loop import Outcome, RunOptions
 
 
 def train_captioning(path: Path, changes: Sequence[str], options: RunOptions) -> Outcome:
@@ -53,9 +53,7 @@ def train_captioning(path: Path, changes: Sequence[str], options: RunOptions) ->
     """
     settings = read_config(path, CaptioningSettings, changes=changes)
     job = build_job(settings, root=path.parent)
-    data = settings.data.model_dump(mode="json")
-    notes = {"task": "captioning", "root": str(path.parent.resolve()), "data": data}
-    return train(job, settings.training, options, notes=notes)
+    return train_run(job, settings, options, root=path.parent)
 
 
 def build_job(settings: CaptioningSettings, *, root: Path) -> CaptioningJob:
@@ -72,9 +70,7 @@ def build_job(settings: CaptioningSettings, *, root: Path) -> CaptioningJob:
         RegardError: The data or a setting is wrong.
     """
     own = settings.training
-    torch.manual_seed(own.seed)
-    if own.threads:
-        torch.set_num_threads(own.threads)
+    set_up(own)
     images, dev = [_readable(name, settings.data, root=root) for name in ("train", "dev")]
     captioner = _fresh(settings, images, choose_device(own.device))
     datasets = []

@@ -36,10 +36,10 @@ from regard.tasks.classification_settings import (
     CuttingSettings,
     DocumentDataSettings,
 )
-from regard.tasks.runs import one_file, run_data
+from regard.tasks.runs import one_file, run_data, set_up, train_run
 from regard.tasks.settings import learn_tokenizer
 from regard.tasks.vectors import fill_embedding
-from regard.training.loop import Outcome, RunOptions, train
+from regard.training.loop import Outcome, RunOptions
 
 
 def train_classification(path: Path, changes: Sequence[str], options: RunOptions) -> Outcome:
@@ -58,9 +58,7 @@ def train_classification(path: Path, changes: Sequence[str], options: RunOptions
     """
     settings = read_config(path, ClassificationSettings, changes=changes)
     job = build_job(settings, root=path.parent)
-    data = settings.data.model_dump(mode="json")
-    notes = {"task": "classification", "root": str(path.parent.resolve()), "data": data}
-    return train(job, settings.training, options, notes=notes)
+    return train_run(job, settings, options, root=path.parent)
 
 
 def build_job(settings: ClassificationSettings, *, root: Path) -> ClassificationJob:
@@ -77,9 +75,7 @@ def build_job(settings: ClassificationSettings, *, root: Path) -> Classification
         RegardError: The data or a setting is wrong.
     """
     own = settings.training
-    torch.manual_seed(own.seed)
-    if own.threads:
-        torch.set_num_threads(own.threads)
+    set_up(own)
     documents, dev = [read_part(name, settings.data, root=root) for name in ("train", "dev")]
     _check_alike(documents, dev)
     documents = documents.without_blank()

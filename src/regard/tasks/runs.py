@@ -1,16 +1,20 @@
-"""What a run remembers of the data that it was trained on."""
+"""What the tasks share of a run: how it begins, and what it remembers of its data."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
+
+import torch
 
 from regard.config import Strict, checked
 from regard.errors import FileFormatError, UserError
 from regard.saving import read_json
-from regard.training.loop import RUN
+from regard.training.job import Job
+from regard.training.loop import RUN, Outcome, RunOptions, train
+from regard.training.settings import TrainingSettings
 
 Data = TypeVar("Data", bound=Strict)
 
@@ -37,6 +41,53 @@ def run_data(folder: Path, kind: type[Data], otherwise: Data) -> tuple[Data, Pat
             data = checked(content.get("data") or {}, kind, where=str(notes))
             return data, Path(content["root"])
     return otherwise, Path()
+
+
+class Trained(Protocol):
+    """A task's config, as far as every task's is alike."""
+
+    @property
+    def task(self) -> str:
+        """Name of the task."""
+
+    @property
+    def data(self) -> Strict:
+        """Where the data are, and how they are read."""
+
+    @property
+    def training(self) -> TrainingSettings:
+        """How to train."""
+
+
+def set_up(training: TrainingSettings) -> None:
+    """Set seed and threads, before anything is drawn or computed.
+
+    Args:
+        training: The settings that hold them.
+    """
+    torch.manual_seed(training.seed)
+    if training.threads:
+        torch.set_num_threads(training.threads)
+
+
+def train_run(job: Job, settings: Trained, options: RunOptions, *, root: Path) -> Outcome:
+    """Train, and note in the run's folder where its data lay.
+
+    Args:
+        job: What is trained.
+        settings: The config.
+        options: Folder, resuming, and what may have changed.
+        root: The folder that names in the config start from.
+
+    Returns:
+        Where the model is and how it scores.
+
+    Raises:
+        RegardError: Any of those that `regard.training.train` raises.
+    """
+    data = settings.data.model_dump(mode="json")
+    notes = {"task": settings.task, "root": str(root.resolve()), "data": data}
+    return train(job, settings.training, options, notes=notes)
 
 
 def one_file(files: Sequence[str]) -> Path:

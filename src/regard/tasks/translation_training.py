@@ -19,12 +19,12 @@ from regard.models.rescoring import build_model
 from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.metrics import Scored, require_sacrebleu, text_scores
-from regard.tasks.runs import run_data
+from regard.tasks.runs import run_data, set_up, train_run
 from regard.tasks.settings import learn_tokenizer
 from regard.tasks.translation import Translator, load_translator
 from regard.tasks.translation_job import TranslationJob, encode_pairs, model_settings, read_pairs
 from regard.tasks.translation_settings import DataSettings, TranslationSettings
-from regard.training.loop import Outcome, RunOptions, train
+from regard.training.loop import Outcome, RunOptions
 
 
 def train_translation(path: Path, changes: Sequence[str], options: RunOptions) -> Outcome:
@@ -45,9 +45,7 @@ def train_translation(path: Path, changes: Sequence[str], options: RunOptions) -
     if settings.metric != "loss":
         require_sacrebleu()
     job = build_job(settings, root=path.parent)
-    data = settings.data.model_dump(mode="json")
-    notes = {"task": "translation", "root": str(path.parent.resolve()), "data": data}
-    return train(job, settings.training, options, notes=notes)
+    return train_run(job, settings, options, root=path.parent)
 
 
 def build_job(settings: TranslationSettings, *, root: Path) -> TranslationJob:
@@ -64,9 +62,7 @@ def build_job(settings: TranslationSettings, *, root: Path) -> TranslationJob:
         RegardError: The data or a setting is wrong.
     """
     own = settings.training
-    torch.manual_seed(own.seed)
-    if own.threads:
-        torch.set_num_threads(own.threads)
+    set_up(own)
     pairs = read_pairs(settings.data.train, settings.data, root=root)
     dev = read_pairs(settings.data.dev, settings.data, root=root)
     device = choose_device(own.device)
