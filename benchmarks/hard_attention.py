@@ -2,13 +2,13 @@
 
     python benchmarks/hard_attention.py FOLDER
 
-FOLDER is where `benchmarks/scenes.py` trained its runs of hard attention, whose checkpoints are
-all kept. At the end of each epoch 64 training pictures are read 16 times with other draws, dropout
-off; the gradient of the score's parameters is taken each time. The variance is that of one batch's
-gradient, summed over parameters, given beside its squared mean, with the baseline and without.
-The baseline's error is the mean of `(R - b)²` over the choices, given beside the variance of the
-rewards `R`, which the best constant would leave. Writes `benchmarks/results/hard_attention.json`
-and draws `docs/images/hard_attention.svg`.
+FOLDER is where `benchmarks/scenes.py` trained the runs of its look "watched": hard attention in
+five epochs, whose checkpoints are all kept. At the end of each epoch 64 training pictures are read
+16 times with other draws, dropout off; the gradient of the score's parameters is taken each time.
+The variance is that of one batch's gradient, summed over parameters, given beside its squared mean,
+with the baseline and without. The baseline's error is the mean of `(R - b)²` over the choices,
+given beside the variance of the rewards `R`, which the best constant would leave. Writes
+`benchmarks/results/hard_attention.json` and draws `docs/images/hard_attention.svg`.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def main() -> None:
     torch.set_num_threads(1)
     images = read_captions(folder / "plain", split="train").select(range(PICTURES))
     rows: dict[str, dict[str, dict[str, float]]] = {}
-    for run in sorted(folder.glob("runs/plain-hard-[0-9]")):
+    for run in sorted(folder.glob("runs/plain-watched-[0-9]")):
         rows[run.name] = {}
         checkpoints = Checkpoints(run)
         for end in read_progress(checkpoints.path(checkpoints.steps()[-1])).epoch_ends:

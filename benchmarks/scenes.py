@@ -43,13 +43,15 @@ KINDS = {
 }
 COUNTS = {"train": 24_000, "dev": 300, "test": 1_000}
 FIGURES = ("next word", "words", "captions", "on the thing", "centre in its box")
+HARD = [
+    "model.decoder.selection=sampled",
+    "model.reinforce.soft=0.35",
+    "model.reinforce.annealed=0.7",
+]
 LOOKS = {
     "soft": ["model.decoder.selection=softmax"],
-    "hard": [
-        "model.decoder.selection=sampled",
-        "model.reinforce.soft=0.35",
-        "model.reinforce.annealed=0.7",
-    ],
+    "hard": HARD,
+    "watched": [*HARD, "training.epochs=5", "training.keep=99"],  # for hard_attention.py
     "gumbel": ["model.decoder.selection=gumbel_softmax"],
 }
 CONFIG = """
