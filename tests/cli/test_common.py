@@ -63,7 +63,10 @@ except KeyboardInterrupt:
 def test_t5_ctrl_c_while_torch_is_imported_is_not_lost(tmp_path: Path) -> None:
     """Importing torch swallows a KeyboardInterrupt: it must come when the import is done."""
     (tmp_path / "torch.py").write_text(SWALLOWING)
-    program = "from regard.cli.common import load_torch; load_torch(); print('lost')"
+    program = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);"  # not inherited
+        "from regard.cli.common import load_torch; load_torch(); print('lost')"
+    )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     ended = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, check=False
