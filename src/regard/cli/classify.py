@@ -20,7 +20,7 @@ from regard.cli.common import (
     write_json,
     write_lines,
 )
-from regard.cli.pictures import check_picture, look_lines, numbered
+from regard.cli.pictures import check_picture, look_lines, numbered, picture_options
 from regard.errors import UserError
 
 if TYPE_CHECKING:
@@ -45,16 +45,7 @@ _Texts = list[tuple[str, "tuple[Span, ...] | None"]]
 @click.option("--whole", is_flag=True, help="Take the file, or standard input, for one document.")
 @click.option("--encoding", default="utf-8-sig", show_default=True, help="Of the file.")
 @click.option("--batch-size", type=click.IntRange(1, 4096), default=32, show_default=True)
-@click.option(
-    "--picture",
-    type=click.Path(path_type=Path),
-    help="Save what decided: .svg, .html, .png or .json; numbered for several documents.",
-)
-@click.option(
-    "--show/--plain",
-    default=None,
-    help="With or without what decided; by default with it for a text, or with --whole.",
-)
+@picture_options(several="documents", shown="a text, or with --whole")
 @force_option
 @json_option
 @device_option
