@@ -23,10 +23,10 @@ from regard.tasks.base import CONFIG
 from regard.tasks.caption_metrics import bleu, cider_d, rouge_l
 from regard.tasks.captioning import TOKENS, Captioner
 from regard.tasks.captioning_settings import CaptioningModelSettings, CaptioningSettings
+from regard.tasks.runs import comparable, first_places
 from regard.training.job import Loss
 
 _AT_ONCE = 64  # pictures of the development set
-_FREE = ("workers", "checkpoint_steps", "keep", "device")  # these do not change the result
 _CHARACTERS = ("zh", "ja", "th", "lo", "km")  # languages that set no words apart
 
 
@@ -157,8 +157,8 @@ class CaptioningJob:
     def describe(self, batch: Batch) -> str:
         """Say which captions a batch holds."""
         places = [self.data.where(index) for index in batch.examples]
-        shown = ", ".join(places[:5]) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
-        return f"{len(places)} captions of at most {batch.outputs.shape[1]} tokens: {shown}"
+        longest = batch.outputs.shape[1]
+        return f"{len(places)} captions of at most {longest} tokens: {first_places(places)}"
 
     @torch.no_grad()
     def evaluate(self, poll: Callable[[], None]) -> dict[str, float]:
@@ -336,11 +336,7 @@ def _identity(
     images: CaptionedImages,
     dev: CaptionedImages,
 ) -> dict[str, Any]:
-    table = settings.model_dump(mode="json")
-    table["training"] = {k: v for k, v in table["training"].items() if k not in _FREE}
-    for name in ("train", "dev", "test", "images", "cache"):
-        del table["data"][name]
+    table = comparable(settings, files=("train", "dev", "test", "images", "cache"))
     table["data"].update(train=images.sha256, dev=dev.sha256)
     table["tokens"] = captioner.tokenizer.sha256
-    table["torch"] = torch.__version__.partition("+")[0]
     return table

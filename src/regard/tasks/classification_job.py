@@ -19,10 +19,10 @@ from regard.tasks.base import CONFIG
 from regard.tasks.classification import TOKENS, DocumentClassifier
 from regard.tasks.classification_metrics import Numbers, label_scores
 from regard.tasks.classification_settings import ClassificationSettings
+from regard.tasks.runs import comparable, first_places
 from regard.training.job import Loss
 
 _AT_ONCE = 64  # documents of the development set
-_FREE = ("workers", "checkpoint_steps", "keep", "device")  # these do not change the result
 
 
 class Example(NamedTuple):
@@ -166,9 +166,8 @@ class ClassificationJob:
     def describe(self, batch: Batch) -> str:
         """Say which documents a batch holds."""
         places = [self.data.where(index) for index in batch.examples]
-        shown = ", ".join(places[:5]) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
         longest = max((self._sizes[index] for index in batch.examples), default=0)
-        return f"{len(places)} documents of at most {longest:,} words: {shown}"
+        return f"{len(places)} documents of at most {longest:,} words: {first_places(places)}"
 
     @torch.no_grad()
     def evaluate(self, poll: Callable[[], None]) -> dict[str, float]:
@@ -284,12 +283,8 @@ def _identity(
     parts: tuple[DocumentDataset, DocumentDataset],
     vectors: str | None,
 ) -> dict[str, Any]:
-    table = settings.model_dump(mode="json")
-    table["training"] = {k: v for k, v in table["training"].items() if k not in _FREE}
-    for name in ("train", "dev", "test", "vectors"):
-        del table["data"][name]
+    table = comparable(settings, files=("train", "dev", "test", "vectors"))
     data, dev = parts
     table["data"].update(train=data.documents.sha256, dev=dev.documents.sha256, vectors=vectors)
     table["tokens"] = classifier.tokenizer.sha256
-    table["torch"] = torch.__version__.partition("+")[0]
     return table

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import torch
 
@@ -17,6 +17,8 @@ from regard.training.loop import RUN, Outcome, RunOptions, train
 from regard.training.settings import TrainingSettings
 
 Data = TypeVar("Data", bound=Strict)
+
+_FREE = ("workers", "checkpoint_steps", "keep", "device")  # these do not change the result
 
 
 def run_data(folder: Path, kind: type[Data], otherwise: Data) -> tuple[Data, Path]:
@@ -88,6 +90,30 @@ def train_run(job: Job, settings: Trained, options: RunOptions, *, root: Path) -
     data = settings.data.model_dump(mode="json")
     notes = {"task": settings.task, "root": str(root.resolve()), "data": data}
     return train(job, settings.training, options, notes=notes)
+
+
+def comparable(settings: Strict, *, files: Sequence[str]) -> dict[str, Any]:
+    """Return what of a config must be the same for a run to go on.
+
+    Args:
+        settings: The config.
+        files: Keys of its data that name files and folders: what is in them counts instead.
+
+    Returns:
+        A table, to which the hashes of data and tokenizers are added.
+    """
+    table = settings.model_dump(mode="json")
+    table["training"] = {k: v for k, v in table["training"].items() if k not in _FREE}
+    for name in files:
+        del table["data"][name]
+    table["torch"] = torch.__version__.partition("+")[0]
+    return table
+
+
+def first_places(places: Sequence[str]) -> str:
+    """Name the first five places of a batch, and say how many more there are."""
+    rest = f" and {len(places) - 5} more" if len(places) > 5 else ""
+    return ", ".join(places[:5]) + rest
 
 
 def one_file(files: Sequence[str]) -> Path:

@@ -20,6 +20,7 @@ from regard.models.rescoring import AnySeq2Seq, Seq2SeqPair, sequence_loss
 from regard.models.settings import Seq2SeqSettings
 from regard.tasks.base import CONFIG
 from regard.tasks.metrics import text_scores
+from regard.tasks.runs import comparable, first_places
 from regard.tasks.settings import DecodingSettings
 from regard.tasks.translation import SOURCE_TOKENS, TARGET_TOKENS, Translator
 from regard.tasks.translation_settings import DataSettings, ModelSettings, TranslationSettings
@@ -31,7 +32,6 @@ _NEWER: dict[str, dict[str, Any]] = {  # what a decoder's settings were before t
     "lstm": {"selection": "softmax", "num_heads": 1, "attentional": True, "gated": False},
     "transformer": {"attention": "scaled_dot", "selection": "softmax"},
 }
-_FREE = ("workers", "checkpoint_steps", "keep", "device")  # these do not change the result
 
 
 class Encoded(NamedTuple):
@@ -160,9 +160,8 @@ class TranslationJob:
     def describe(self, batch: Batch) -> str:
         """Say which pairs a batch holds."""
         places = [self.data.where(index) for index in batch.examples]
-        shown = ", ".join(places[:5]) + (f" and {len(places) - 5} more" if len(places) > 5 else "")
         longest = max(batch.source.shape[1], batch.outputs.shape[1])
-        return f"{len(places)} pairs of at most {longest} tokens: {shown}"
+        return f"{len(places)} pairs of at most {longest} tokens: {first_places(places)}"
 
     @torch.no_grad()
     def evaluate(self, poll: Callable[[], None]) -> dict[str, float]:
@@ -327,14 +326,10 @@ def encode_pairs(pairs: Pairs, translator: Translator, *, limit: int | None) -> 
 def _identity(
     settings: TranslationSettings, translator: Translator, train_pairs: Pairs, dev: Pairs
 ) -> dict[str, Any]:
-    table = settings.model_dump(mode="json")
-    table["training"] = {k: v for k, v in table["training"].items() if k not in _FREE}
-    for name in ("train", "dev", "test"):
-        del table["data"][name]
+    table = comparable(settings, files=("train", "dev", "test"))
     _leave_out_unused(table)
     table["data"].update(train=train_pairs.sha256, dev=dev.sha256)
     table["tokens"] = {"source": translator.source.sha256, "target": translator.target.sha256}
-    table["torch"] = torch.__version__.partition("+")[0]
     return table
 
 
