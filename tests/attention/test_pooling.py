@@ -74,6 +74,20 @@ def test_feed_forward_attention_worked_by_hand():
     assert weights.tolist() == pytest.approx([1 / (1 + math.e), math.e / (1 + math.e)])
 
 
+def test_attention_pooling_worked_by_hand():
+    pooling = AttentionPooling(2, hidden_dim=2)
+    score = pooling.attention.score
+    with torch.no_grad():
+        score.hidden.weight.copy_(torch.tensor([[1.0, 0.0], [0.0, 2.0]]))
+        score.hidden.bias.copy_(torch.tensor([0.0, -2.0]))
+        score.vector.weight.copy_(torch.tensor([[math.log(3.0), math.log(2.0)]]))
+    # tanh(W h + b) is (0, 0), then next to (1, 0), (0, -1) and (1, 1): e^score is 1, 3, 1/2, 6.
+    items = torch.tensor([[[0.0, 1.0], [40.0, 1.0], [0.0, -40.0], [40.0, 40.0]]])
+    context, weights, *_ = pooling(items)
+    assert weights[0].tolist() == pytest.approx([2 / 21, 6 / 21, 1 / 21, 12 / 21])
+    assert context[0].tolist() == pytest.approx([40 * 18 / 21, (8 - 40 + 480) / 21])
+
+
 @pytest.mark.parametrize("pooling", POOLINGS)
 def test_order_does_not_matter_and_nothing_gives_zeros(pooling):
     pooling = pooling.eval()
