@@ -21,6 +21,8 @@ Batch = TypeVar("Batch", bound=tuple[Any, ...])
 Plan = list[list[int]]
 """The indices of each batch, in the order of the batches."""
 
+_POOL = 4096  # samples that are sorted by size together
+
 
 @runtime_checkable
 class Samples(Protocol):
@@ -116,9 +118,11 @@ def packed_plan(
     epoch: int,
     max_sentences: int | None = None,
 ) -> Plan:
-    """Put samples together at random, as many as have a number of tokens in all.
+    """Put samples of similar size together, as many as have a number of tokens in all.
 
-    For models that read samples of any length without padding them to the longest.
+    For models that read samples of any length without padding them to the longest. The samples are
+    drawn some thousands at a time, and sorted by size among these: a recurrent network then takes
+    few steps for many samples, and who is together with whom differs from epoch to epoch.
 
     Args:
         sizes: How many tokens each sample has.
@@ -134,17 +138,27 @@ def packed_plan(
         UserError: A bound is below 1.
 
     Example:
-        >>> packed_plan([4, 9, 3, 2], tokens=9, seed=0, epoch=1)
-        [[0], [1], [2, 3]]
+        >>> sorted(packed_plan([4, 9, 3, 2], tokens=9, seed=0, epoch=1))
+        [[1], [3, 2, 0]]
     """
     _check_bounds(tokens, max_sentences)
+    generator = random.Random(f"{seed}/{epoch}")  # noqa: S311 - no secret
     order = list(range(len(sizes)))
-    random.Random(f"{seed}/{epoch}").shuffle(order)  # noqa: S311 - no secret
+    generator.shuffle(order)
+    batches: Plan = []
+    for start in range(0, len(order), _POOL):
+        pool = sorted(order[start : start + _POOL], key=lambda index: sizes[index])
+        batches += _pack(pool, sizes, tokens=tokens, most=max_sentences or len(order))
+    generator.shuffle(batches)
+    return batches
+
+
+def _pack(order: Sequence[int], sizes: Sequence[int], *, tokens: int, most: int) -> Plan:
     batches: Plan = []
     total = 0
     for index in order:
         total += sizes[index]
-        if batches and total <= tokens and len(batches[-1]) < (max_sentences or len(order)):
+        if batches and total <= tokens and len(batches[-1]) < most:
             batches[-1].append(index)
         else:
             batches.append([index])

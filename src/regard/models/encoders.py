@@ -8,7 +8,6 @@ from typing import NamedTuple, TypeAlias
 
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
-from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from regard.errors import MechanismError
 from regard.models.layers import (
@@ -17,6 +16,7 @@ from regard.models.layers import (
     checked_cell,
     placed,
 )
+from regard.models.running import run_cells
 
 
 class Encoded(NamedTuple):
@@ -204,8 +204,7 @@ class RecurrentEncoder(Encoder):
             bidirectional=bidirectional,
             dropout=dropout if layers > 1 else 0.0,
         )
-        self.directions = 2 if bidirectional else 1
-        self.out_dim = self.final_dim = hidden_dim * self.directions
+        self.out_dim = self.final_dim = hidden_dim * (2 if bidirectional else 1)
 
     def forward(
         self, tokens: Shaped[Tensor, "batch keys *rest"], mask: Bool[Tensor, "batch keys"]
@@ -219,15 +218,9 @@ class RecurrentEncoder(Encoder):
                 mask,
                 embedded.new_zeros(batch, self.final_dim),
             )
-        # Packing refuses length 0: an empty row is read as one padding token, then set to zero.
         lengths = mask.sum(dim=1)
-        packed = pack_padded_sequence(
-            embedded, lengths.clamp(min=1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        states, last = self.cells(packed)
-        memory, _ = pad_packed_sequence(states, batch_first=True, total_length=keys)
-        last = last[0] if isinstance(last, tuple) else last
-        final = last[-self.directions :].transpose(0, 1).flatten(1)  # (batch, final_dim)
+        # An empty row is read as one padding token, then set to zero.
+        memory, final = run_cells(self.cells, embedded, lengths.clamp(min=1))
         final = final.masked_fill((lengths == 0).unsqueeze(-1), 0.0)
         return Encoded(self.dropout(memory.masked_fill(~mask.unsqueeze(-1), 0.0)), mask, final)
 

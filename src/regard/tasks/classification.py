@@ -18,6 +18,7 @@ from regard.data.sentences import Span
 from regard.data.tokens import Tokenizer
 from regard.errors import UserError
 from regard.models.documents import DocumentModel, DocumentReading, build_document_model
+from regard.models.saliency import word_gradients
 from regard.pictures import evidence
 from regard.pictures.records import Map, Record
 from regard.pictures.texts import Document as ReadDocument
@@ -168,13 +169,25 @@ class DocumentClassifier:
     @torch.inference_mode()
     def reading(self, documents: Sequence[Document]) -> DocumentReading:
         """Let the model read documents: scores of labels, weights of words and sentences."""
+        reading: DocumentReading = self.model(*self._flat(documents))
+        return reading
+
+    def _flat(self, documents: Sequence[Document]) -> tuple[Tensor, Tensor, Tensor]:
         sentences = [sentence.ids for document in documents for sentence in document.sentences]
-        reading: DocumentReading = self.model(
+        return (
             torch.tensor([i for ids in sentences for i in ids], dtype=torch.int64).to(self.device),
             torch.tensor([len(ids) for ids in sentences], dtype=torch.int64),
             torch.tensor([len(one.sentences) for one in documents], dtype=torch.int64),
         )
-        return reading
+
+    def gradients(self, documents: Sequence[Document], labels: Tensor) -> Numbers:
+        """Say how much the score of a label of each document hangs on each word, one list of all.
+
+        See `regard.models.saliency.word_gradients`.
+        """
+        inputs = self._flat(documents)
+        found = word_gradients(self.model, *inputs, labels.clone().to(self.device))
+        return np.asarray(found.double().cpu().numpy())
 
     def probabilities(self, logits: Tensor) -> Numbers:
         """Turn scores into the probabilities of the labels."""

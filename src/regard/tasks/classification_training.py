@@ -22,12 +22,14 @@ from regard.data.labelled import (
     read_documents,
 )
 from regard.data.planted import write_planted
+from regard.data.rationales import read_rationales
 from regard.data.tokens import Tokenizer
 from regard.errors import DataError, UserError
 from regard.models.documents import build_document_model
 from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.classification import DocumentClassifier, load_classifier
+from regard.tasks.classification_evidence import evidence_table
 from regard.tasks.classification_job import ClassificationJob, encode_documents
 from regard.tasks.classification_metrics import label_scores
 from regard.tasks.classification_settings import (
@@ -162,19 +164,27 @@ class ClassificationEvaluation:
         scores: Accuracy, macro-F1 and calibration error, in percent.
         written: The predicted label of each document; several are separated by ", ".
         documents: The documents.
+        evidence: How well attention and gradients agree with the marked places; empty where the
+            file has none.
     """
 
     scores: dict[str, float]
     written: list[str]
     documents: Documents
+    evidence: dict[str, dict[str, float]]
 
     def table(self) -> dict[str, Any]:
         """Return what a program wants to know."""
-        return {**self.scores, "documents": len(self.documents), "sha256": self.documents.sha256}
+        more = {"evidence": self.evidence} if self.evidence else {}
+        count = len(self.documents)
+        return {**self.scores, "documents": count, "sha256": self.documents.sha256, **more}
 
     def lines(self) -> list[str]:
         """Say it to a person, a line for each score."""
         found = [f"{name:<17} {score:7.2f}" for name, score in self.scores.items()]
+        for name, own in self.evidence.items():
+            scores = "  ".join(f"{key} {score:.2f}" for key, score in own.items())
+            found.append(f"marked {name}: {scores}")
         blank = f", {self.documents.blank} of them blank" if self.documents.blank else ""
         count = f"documents {len(self.documents):7}{blank}"
         return [*found, f"{count}   SHA-256 {self.documents.sha256}"]
@@ -222,10 +232,14 @@ def evaluate_classification(
         )
     truth = label_places(documents, own.labels)
     pairs = zip(documents.texts, documents.spans, strict=True)
-    results = classifier.classify([classifier.read(text, spans) for text, spans in pairs])
+    read = [classifier.read(text, spans) for text, spans in pairs]
+    results = classifier.classify(read)
     probabilities = np.array([list(result.probabilities.values()) for result in results])
     scores = label_scores(probabilities, truth, several=own.several)
-    return ClassificationEvaluation(scores, [", ".join(one.labels) for one in results], documents)
+    rationales = read_rationales(documents.file, encoding=data.encoding)
+    evidence = evidence_table(classifier, read, rationales) if any(rationales) else {}
+    written = [", ".join(one.labels) for one in results]
+    return ClassificationEvaluation(scores, written, documents, evidence)
 
 
 def check_classification(path: Path, changes: Sequence[str]) -> list[str]:
