@@ -12,21 +12,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import torch
+from bundling import BUNDLED, write_halved
 from scenes import COUNTS, SEED, score
 
 from regard.data.captions import read_captions
 from regard.data.scene_words import COLOURS, SHAPES
-from regard.saving import load_tensors, save_tensors, verify_folder, write_folder
-from regard.training.checkpoint import MODEL, versions
+from regard.saving import verify_folder
+from regard.training.checkpoint import versions
 
 HERE = Path(__file__).parent
-TARGET = HERE.parent / "src" / "regard" / "bundled" / "scenes"
+TARGET = BUNDLED / "scenes"
 RESULTS = HERE / "results" / "bundle_scenes.json"
 CARD = """# Drawn scenes to English, with a look at the picture for every word
 
@@ -50,22 +50,6 @@ for trying regard out and for looking inside.
 """
 
 
-def write(target: Path, model: Path, card: str) -> int:
-    """Write the model in half precision; return how many parameters it has."""
-    tensors = load_tensors(model / MODEL)
-    halves = {n: t.half() if t.is_floating_point() else t for n, t in tensors.items()}
-
-    def fill(folder: Path) -> None:
-        for name in ("config.json", "tokenizer.json"):
-            shutil.copyfile(model / name, folder / name)
-        save_tensors(folder / MODEL, halves)
-        (folder / "card.md").write_text(card, encoding="utf-8")
-
-    write_folder(target, fill, versions=versions(), overwrite=True)
-    learnt = [n for n in halves if not n.endswith(("running_mean", "running_var", "_tracked"))]
-    return sum(halves[name].numel() for name in learnt)
-
-
 def main() -> None:
     """Score, halve, score again, and write the folder."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -77,7 +61,7 @@ def main() -> None:
     verify_folder(model)
     train = read_captions(arguments.folder / "plain", split="train")
     with tempfile.TemporaryDirectory() as folder:
-        parameters = write(Path(folder) / "scenes", model, "# Scenes\n")
+        parameters = write_halved(Path(folder) / "scenes", model, "# Scenes\n")
         report: dict[str, Any] = {
             "command": "python benchmarks/bundle_scenes.py FOLDER RUN",
             "versions": versions(),
@@ -106,7 +90,7 @@ def main() -> None:
         looked=found["on the thing"],
         seed=arguments.run.name.rpartition("-")[2],
     )
-    write(TARGET, model, card)
+    write_halved(TARGET, model, card)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def train(folder: Path, corpus: str, reader: str, seed: int, changes: list[str])
 
 def cut(documents: Documents, corpus: str) -> list[str]:
     """Cut texts into words as the readers do, separated by spaces."""
-    kind = "chinese" if "tokens.kind=chinese" in CORPORA[corpus] else "words"
+    kind = "chinese" if "tokens.kind=chinese" in CORPORA.get(corpus, []) else "words"
     tokenizer = Tokenizer.train(["a"], kind=kind, lowercase=True)
     return [" ".join(tokenizer.encode(text).tokens) for text in documents.texts]
 

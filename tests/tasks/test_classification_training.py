@@ -72,6 +72,18 @@ def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return where
 
 
+def test_marked_places_are_scored_where_the_file_has_them(run: Path, folder: Path) -> None:
+    evaluation = evaluate_classification(str(run), (str(folder / "test.jsonl"),))
+    found = evaluation.table()["evidence"]
+    known = sum(one is not None for one in read_evidence(folder / "test.jsonl"))
+    assert found["words, attention"]["documents"] == known
+    assert found["words, attention"]["auc"] > 95
+    assert any(line.startswith("marked sentences, gradient: auc ") for line in evaluation.lines())
+    bare = folder.parent / "bare.jsonl"
+    bare.write_text('{"text": "The lamp was late.", "label": "delivery"}\n')
+    assert "evidence" not in evaluate_classification(str(run), (str(bare),)).table()
+
+
 def job(folder: Path, *changes: str) -> Any:
     settings = read_config(folder / "config.toml", ClassificationSettings, changes=changes)
     return build_job(settings, root=folder)
