@@ -1,9 +1,10 @@
-"""A classifier of descriptions of software by topic: the bundled `topics`.
+r"""A classifier of descriptions of software by topic: the bundled `topics`.
 
-    cat=/usr/lib/apt/apt-helper\\ cat-file; lists=/var/lib/apt/lists/deb.debian.org_debian_dists
-    $cat ${lists}_bookworm_main_binary-amd64_Packages.lz4 > Packages
-    $cat ${lists}_bookworm_main_i18n_Translation-en.lz4 > Translation-en
-    python benchmarks/topics.py data FOLDER --packages Packages --translation Translation-en
+    cd /var/lib/apt/lists
+    read() { /usr/lib/apt/apt-helper cat-file deb.debian.org_debian_dists_bookworm_main_$1.lz4; }
+    read binary-amd64_Packages > /tmp/Packages; read i18n_Translation-en > /tmp/Translation-en
+    python benchmarks/topics.py data FOLDER --packages /tmp/Packages \
+        --translation /tmp/Translation-en
     python benchmarks/topics.py train FOLDER --seed 1
     python benchmarks/topics.py table FOLDER
     python benchmarks/topics.py bundle FOLDER --seed 1
@@ -74,8 +75,8 @@ of programs, and takes any other text for one.
   found as `/usr/share/doc/PACKAGE/copyright` and on https://sources.debian.org. Thanks to the
   Debian project and all maintainers. SHA-256 of the training data: {sha256}.
 - **Test**: accuracy {accuracy:.1f} %, macro-F1 {macro_f1:.1f} %, calibration error
-  {calibration_error:.1f} %; a logistic regression on words and pairs of words {base:.1f} %. A section
-  is where a maintainer put a package, not all that it is about: many of its errors are as right.
+  {calibration_error:.1f} %; a logistic regression on words and pairs of words {base:.1f} %. A
+  section is where a maintainer put a package, not all that it is about.
 - **Licence of the weights**: Apache-2.0.
 - **Made by**: `benchmarks/topics.py`, seed {seed}.
 """
