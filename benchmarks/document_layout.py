@@ -1,17 +1,19 @@
 """Train a step on documents laid out flat, and on the same padded into a cube.
 
-    python benchmarks/document_layout.py reviews.tsv --label 0 --text 1
+    python benchmarks/document_layout.py reviews.jsonl
 
 The cube is padded to the longest sentence of the longest document of a batch, as most public code
 of hierarchical attention has it. Prints seconds of a training step for both, their ratio, how much
-of each is padding, and the largest difference of the results; writes
-`benchmarks/results/document_layout.json`.
+of each is padding, the largest difference of the results, and how much memory a step of ever more
+documents takes in a process of its own; writes `benchmarks/results/document_layout.json`.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
+import resource
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,6 +31,7 @@ from regard.models.ragged import buckets
 RESULTS = Path(__file__).parent / "results" / "document_layout.json"
 DOCUMENTS = 32  # of a batch
 ROUNDS = 3
+SIZES = (8, 16, 32, 64)  # of batches whose memory is measured
 
 
 class Batch(NamedTuple):
@@ -83,6 +86,33 @@ def seconds(
     return time.perf_counter() - begun
 
 
+LAYOUTS = {"flat": flat, "cube": cube}
+
+
+def peak(layout: str, words: int, batch: Batch) -> float:
+    """Take a step in a process of its own; return by how many MB its memory rose at the most."""
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    settings = DocumentModelSettings(dropout=0.0)
+    model = build_document_model(settings, words=words, labels=2, padding=0)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    LAYOUTS[layout](model, batch).square().sum().backward()
+    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+
+
+def memory(documents: Sequence[Document], words: int) -> dict[str, dict[str, float]]:
+    """Measure the memory of batches of different size."""
+    rows: dict[str, dict[str, float]] = {}
+    for count in SIZES:
+        batch = laid_out(documents[:count])
+        row = {"words": float(len(batch.tokens)), "cells of the cube": float(batch.cells.numel())}
+        for layout in LAYOUTS:
+            with multiprocessing.get_context("spawn").Pool(1) as pool:
+                row[f"{layout} MB"] = round(pool.apply(peak, (layout, words, batch)), 1)
+        rows[f"{count} documents"] = row
+    return rows
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -121,6 +151,7 @@ def main() -> None:
             "cube": sum(b.cells.numel() for b in batches) / words,
         },
         "largest difference": gap,
+        "memory of a step": memory(documents, tokenizer.size),
     }
     print(json.dumps(report, indent=1))
     RESULTS.write_text(json.dumps(report, indent=1) + "\n")

@@ -38,6 +38,7 @@ from regard.attention.pooling import FeedForwardAttention
 RESULTS = Path(__file__).parent / "results" / "long_memory.json"
 LENGTHS = (50, 100, 500, 1_000, 5_000, 10_000)
 PAPER = {"add": (1, 1, 1, 1, 2, 3), "multiply": (2, 4, 2, 15, 6, 8)}
+MEAN_ANSWER = {"add": 0.5, "multiply": 0.25}
 RATES = (0.01, 0.003, 0.001, 0.0003)
 BATCH, BATCHES, DIM, CLOSE = 100, 1_000, 100, 0.04
 VARIABLE, MOST_VARIABLE = 0, 30  # the "length" of lengths that vary, and most epochs of it
@@ -62,7 +63,7 @@ class Run(NamedTuple):
 class Reader(nn.Module):
     """A dense layer on every step, a pooling over the steps, two dense layers."""
 
-    def __init__(self, pooling: str) -> None:
+    def __init__(self, problem: str, pooling: str) -> None:
         super().__init__()
         self.pooling = pooling
         self.first = nn.Linear(2, DIM)
@@ -72,6 +73,7 @@ class Reader(nn.Module):
         for layer in (self.first, self.second, self.last):
             nn.init.normal_(layer.weight, std=layer.in_features**-0.5)
             nn.init.zeros_(layer.bias)
+        nn.init.constant_(self.last.bias, MEAN_ANSWER[problem])
         if self.attention is not None:
             own = self.attention.get_submodule("attention.score.projection")
             nn.init.normal_(own.weight, std=DIM**-0.5)
@@ -125,7 +127,7 @@ def trained(run: Run, rate: float, most: int) -> dict[str, object]:
     """Train until it is solved, or for so many epochs."""
     torch.manual_seed(run.seed)
     generator = torch.Generator().manual_seed(run.seed)
-    model, batches = Reader(run.pooling), tests(run)
+    model, batches = Reader(run.problem, run.pooling), tests(run)
     averaged = torch.optim.swa_utils.AveragedModel(
         model, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(DECAY)
     )
