@@ -43,3 +43,21 @@ def test_keys_and_wrong_files(refused: Any, regard: Any, folder: Path) -> None:
     assert "captions.jsonl:1" in refused("data", "check", folder / "captions.jsonl")
     assert "no" in refused("data", "check", folder / "no")
     assert regard("data", "--help").out.count("check") >= 1
+
+
+def test_folders_of_labels_and_lists_of_them(regard: Any, refused: Any, tmp_path: Path) -> None:
+    for name in ("cat/a.png", "dog/b.png", "dog/c.png"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        Image.new("RGB", (8, 8 + len(name)), "blue").save(tmp_path / name)
+    result = regard("data", "check", tmp_path)
+    assert result.code == 0
+    assert "3 images, 2 labels (dog 66.7 %, cat 33.3 %)" in result.out
+    (tmp_path / "dog" / "b.png").write_bytes(b"")
+    result = regard("data", "check", tmp_path)
+    assert result.code == 2
+    assert f"bad: {tmp_path}/dog/b.png: must be a picture; it is empty" in result.out
+    file = tmp_path / "own.jsonl"
+    file.write_text('{"image": "cat/a.png", "kind": ["x", "y"]}\n')
+    assert "2 labels" in regard("data", "check", file, "--label", "kind").out
+    assert "must have the key 'caption'" in refused("data", "check", file)
+    assert "not both" in refused("data", "check", file, "--label", "kind", "--caption", "c")

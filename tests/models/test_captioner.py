@@ -7,8 +7,9 @@ import torch
 from torch import nn
 
 from regard.errors import MechanismError
-from regard.models.captioner import CaptionerSettings, build_captioner, build_describer
+from regard.models.captioner import CaptionerSettings, build_captioner
 from regard.models.decoding import Search, Symbols, beam_search, forced, greedy_search
+from regard.models.describers import build_describer
 from regard.models.grids import GridEncoder, PartsDescriber, PictureEncoder
 from regard.models.seq2seq import Seq2Seq, token_loss
 

@@ -9,7 +9,8 @@ from PIL import Image
 
 from regard.data.tokens import Tokenizer
 from regard.errors import DataError, UserError
-from regard.models.captioner import build_captioner, build_describer
+from regard.models.captioner import build_captioner
+from regard.models.describers import build_describer
 from regard.pictures.picture import Picture
 from regard.tasks.captioning import Captioner
 from regard.tasks.captioning_settings import CaptioningModelSettings

@@ -20,11 +20,11 @@ from regard.errors import RegardError, did_you_mean
 VERBS = {
     "translate": "Translate text and show where the model looked.",
     "caption": "Describe pictures and show where the model looked for each word.",
-    "classify": "Classify documents and show which sentences and words decided.",
+    "classify": "Classify documents or pictures and show what decided.",
     "train": "Train a model from a config.",
     "evaluate": "Score a model on files it has not seen.",
     "check": "Check a config and its data without training.",
-    "data": "Check a folder of captioned pictures.",
+    "data": "Check a folder of pictures with captions or labels.",
     "new": "Write a config and sample data to begin with.",
     "list": "List bundled models, tasks and attention mechanisms.",
 }

@@ -25,13 +25,18 @@ from regard.cli.decoding import (
     drawn_from,
     search_options,
 )
-from regard.cli.pictures import check_picture, look_lines, numbered, picture_options
+from regard.cli.pictures import (
+    check_picture,
+    look_lines,
+    numbered,
+    picture_files,
+    picture_options,
+)
 from regard.errors import UserError
 
 if TYPE_CHECKING:
     from regard.tasks.captioning import Caption, Captioner
 
-_PICTURES = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 _AT_ONCE = 128  # pictures described before the first caption is written
 
 
@@ -68,7 +73,7 @@ def command(  # noqa: PLR0913 - one argument for each option
     are drawn at random, and one --seed gives the same ones.
     """
     check_decoding(decoding, beam)
-    files = list(_files(images))
+    files = list(picture_files(images))
     if picture is not None:
         check_picture(picture, len(files), force=force, inputs=files)
     load_torch()
@@ -100,19 +105,6 @@ def _captioner(model: str, device: str) -> Captioner:
     if not isinstance(captioner, Captioner):
         raise UserError("must be a model that describes pictures; choose another.", where=model)
     return captioner
-
-
-def _files(images: tuple[Path, ...]) -> Iterator[Path]:
-    for path in images:
-        if not path.is_dir():
-            yield path
-            continue
-        found = sorted(one for one in path.rglob("*") if one.suffix.lower() in _PICTURES)
-        if not found:
-            raise UserError(
-                f"must hold pictures ({', '.join(_PICTURES)}); it holds none.", where=str(path)
-            )
-        yield from found
 
 
 def _as_table(file: Path, result: Caption) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`regard classify`: documents in, labels out, and the sentences and words that decided."""
+"""`regard classify`: documents or pictures in, labels out, and what decided."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from regard.cli.classify_pictures import Shape, classify_pictures
 from regard.cli.common import (
     device_option,
     force_option,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from regard.data.sentences import Span
     from regard.pictures.evidence import Word
     from regard.tasks.classification import Classification, DocumentClassifier
+    from regard.tasks.image_classification import ImageClassifier
 
 _AT_ONCE = 256  # documents classified before the first label is written
 
@@ -34,7 +36,7 @@ _Texts = list[tuple[str, "tuple[Span, ...] | None"]]
 
 
 @click.command("classify")
-@click.argument("texts", nargs=-1, metavar="[TEXT]...")
+@click.argument("texts", nargs=-1, metavar="[TEXT|PICTURE]...")
 @click.option("--model", required=True, help="A run's folder, or a model's.")
 @click.option(
     "--file",
@@ -71,13 +73,26 @@ def command(  # noqa: PLR0913 - one argument for each option
     that decided, their words shaded. For a file: a line for each of its lines, with label,
     probability and text, separated by tabs. Where a document may have several labels they are
     separated by ", ", and the probability is that of the likeliest.
+
+    With a model of pictures: PICTURE is a file, or a folder of them. For a single one its label, a
+    tab, the probability, and below it the picture, lit where the model looked; for several a line
+    for each, with file, label and probability.
     """
+    load_torch()
+    from regard.tasks.image_classification import ImageClassifier
+
+    set_threads(threads)
+    classifier = _classifier(model, device)
+    if isinstance(classifier, ImageClassifier):
+        if path is not None or whole:
+            option = "--whole" if path is None else "--file"
+            raise UserError("counts for documents; name pictures or folders.", where=option)
+        shape = Shape(picture, show, force, as_json, batch_size)
+        classify_pictures(classifier, texts, shape)
+        return
     given = _given(texts, path, encoding, whole=whole)
     if picture is not None:
         check_picture(picture, len(given), force=force, inputs=[path] if path else [])
-    load_torch()
-    set_threads(threads)
-    classifier = _classifier(model, device)
     alone = whole or (bool(texts) and texts != ("-",))
     shown = alone if show is None else show
     number = 0
@@ -93,13 +108,16 @@ def command(  # noqa: PLR0913 - one argument for each option
                 write_lines(*_as_lines(result, show=shown, alone=alone))
 
 
-def _classifier(model: str, device: str) -> DocumentClassifier:
+def _classifier(model: str, device: str) -> DocumentClassifier | ImageClassifier:
     from regard.tasks import load
     from regard.tasks.classification import DocumentClassifier
+    from regard.tasks.image_classification import ImageClassifier
 
     classifier = load(model, device=device)
-    if not isinstance(classifier, DocumentClassifier):
-        raise UserError("must be a model that classifies documents; choose another.", where=model)
+    if not isinstance(classifier, DocumentClassifier | ImageClassifier):
+        raise UserError(
+            "must be a model that classifies documents or pictures; choose another.", where=model
+        )
     return classifier
 
 

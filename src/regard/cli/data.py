@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from regard.cli.common import write_lines
-from regard.errors import DataError
+from regard.errors import DataError, UserError
 
 
 @click.group("data")
@@ -19,8 +19,9 @@ def command() -> None:
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--image", help="Key or column of a picture's name.")
 @click.option("--caption", help="Key or column of the captions.")
+@click.option("--label", help="Key or column of the labels, where pictures have labels.")
 @click.option("--header", is_flag=True, help="Whether a TSV's first line holds names.")
-@click.option("--encoding", default="utf-8-sig", show_default=True, help="Of the captions.")
+@click.option("--encoding", default="utf-8-sig", show_default=True, help="Of the file.")
 @click.option(
     "--max-bad", type=click.FloatRange(0.0, 1.0), default=0.001, help="Share that may be broken."
 )
@@ -29,22 +30,31 @@ def check(
     folder: Path,
     image: str | None,
     caption: str | None,
+    label: str | None,
     header: bool,
     encoding: str,
     max_bad: float,
 ) -> None:
-    """Open every picture of FOLDER, which holds captions.jsonl or captions.tsv, or is that file.
+    """Open every picture of FOLDER, and say what is broken, what stands twice, what splits share.
 
-    Says what is broken, what stands twice, and what several splits share; exit code 2 if more is
-    broken than --max-bad allows.
+    FOLDER holds captions.jsonl, captions.tsv, labels.jsonl, labels.tsv, or a folder of pictures for
+    each label; or it is such a file. Exit code 2 if more is broken than --max-bad allows.
     """
     from regard.data.captions import CaptionColumns, read_captions
     from regard.data.checking import check_images
+    from regard.data.labelled_images import LabelColumns, holds_labels, read_labelled_images
+    from regard.data.listed import Images
 
-    columns = CaptionColumns(image=_number(image), caption=_number(caption), header=header)
-    report = check_images(
-        read_captions(folder, columns=columns, encoding=encoding), max_bad=max_bad
-    )
+    if label is not None and caption is not None:
+        raise UserError("takes --caption or --label, not both; leave one out.", where="data check")
+    images: Images
+    if label is not None or (caption is None and holds_labels(folder)):
+        labels = LabelColumns(image=_number(image), label=_number(label), header=header)
+        images = read_labelled_images(folder, columns=labels, encoding=encoding)
+    else:
+        columns = CaptionColumns(image=_number(image), caption=_number(caption), header=header)
+        images = read_captions(folder, columns=columns, encoding=encoding)
+    report = check_images(images, max_bad=max_bad)
     write_lines(*report.lines())
     if not report.ok:
         raise DataError(

@@ -52,8 +52,9 @@ def command(  # noqa: PLR0913 - one argument for each option
 ) -> None:
     """Score RUN (a run, a model's folder or a bundled name) on FILES.
 
-    FILES are a TSV file or two parallel files, for a captioner its captions, for a classifier of
-    documents a JSONL or TSV file; by default the test files of the run's config.
+    FILES are a TSV file or two parallel files, for a captioner its captions, for a classifier a
+    JSONL or TSV file, or a folder that holds a folder of pictures for each label; by default the
+    test files of the run's config.
     """
     if save is not None:
         check_output(save, force=force, inputs=files)

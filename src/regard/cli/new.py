@@ -16,7 +16,7 @@ from regard.cli.common import force_option, write_lines
 def command(task: str, folder: Path, force: bool) -> None:
     """Write a config for TASK and generated data into FOLDER.
 
-    TASK is: translation, captioning or classification.
+    TASK is: translation, captioning, classification or image_classification.
     """
     from regard.tasks.base import task_kind
 

@@ -63,6 +63,32 @@ def check_picture(picture: Path, count: int, *, force: bool, inputs: Sequence[Pa
         check_output(numbered(picture, number, count), force=force, inputs=inputs)
 
 
+def picture_files(paths: Sequence[Path]) -> Iterator[Path]:
+    """Name the pictures that a person gave: files, and what is in folders, sorted.
+
+    Args:
+        paths: Files and folders.
+
+    Yields:
+        The files.
+
+    Raises:
+        UserError: A folder holds none.
+    """
+    from regard.data.images import ENDINGS as READ
+
+    for path in paths:
+        if not path.is_dir():
+            yield path
+            continue
+        found = sorted(one for one in path.rglob("*") if one.suffix.lower() in READ)
+        if not found:
+            raise UserError(
+                f"must hold pictures ({', '.join(READ)}); it holds none.", where=str(path)
+            )
+        yield from found
+
+
 def numbered(picture: Path, number: int, count: int) -> Path:
     """Return the file of a picture: the one that was asked for, or with its number."""
     return picture if count == 1 else picture.with_stem(f"{picture.stem}-{number}")

@@ -7,15 +7,17 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from regard.data.captions import CaptionedImages
-from regard.data.images import open_image
+from regard.data.images import ENDINGS, open_image
+from regard.data.listed import Images
 from regard.errors import DataError, UserError
+
+Listed = TypeVar("Listed", bound=Images)
 
 MAX_BAD = 0.001
 """Share of the pictures that a training may leave out because they cannot be opened."""
-
-_ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,10 @@ class BadImage:
     name: str
     where: str
     reason: str
+
+    def __str__(self) -> str:
+        named = self.where if self.where.endswith(self.name) else f"{self.where}: {self.name}"
+        return f"{named}: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,35 +56,33 @@ class Twin:
 
 @dataclass(frozen=True, slots=True)
 class ImageReport:
-    """What was found in a folder of captioned pictures.
+    """What was found in a folder of pictures that something is said of.
 
     Args:
-        file: The file of captions.
+        file: The file that says it, or the folder.
         images: How many pictures it names.
-        captions: How many captions they have.
+        summary: How much is said of them, in words.
         splits: How many pictures each split has.
         bad: Pictures that cannot be opened.
         leaks: Pictures of one split whose bytes stand in another split, too.
         twins: Pictures whose bytes stand twice in the same split.
-        repeated_captions: Captions that repeat another of the same picture.
-        unnamed: Pictures in the folder that the file does not name.
-        dropped_empty: Captions left out because they were blank.
-        dropped_long: Captions left out because they were too long.
-        sha256: Hash of the names, the captions and the pictures' bytes.
+        doubts: What is doubtful in what is said, and how often.
+        unnamed: Pictures in the folder of which nothing is said.
+        what: What one says of a picture: "caption" or "label".
+        sha256: Hash of the names, the pictures' bytes and what is said of them.
         max_bad: Share of bad pictures that is put up with.
     """
 
     file: str
     images: int
-    captions: int
+    summary: str
     splits: Mapping[str, int]
     bad: tuple[BadImage, ...]
     leaks: tuple[Twin, ...]
     twins: tuple[Twin, ...]
-    repeated_captions: int
+    doubts: Mapping[str, int]
     unnamed: int
-    dropped_empty: int
-    dropped_long: int
+    what: str
     sha256: str
     max_bad: float
 
@@ -94,18 +98,16 @@ class ImageReport:
             A line for the whole, one for each bad picture, and lines about something doubtful,
             which begin with "warning: ".
         """
-        dropped = f"{self.dropped_empty} blank and {self.dropped_long} overlong captions left out"
         return [
-            f"{self.file}: {self.images:,} images, {self.captions:,} captions, {dropped}, "
-            f"SHA-256 {self.sha256[:16]}",
+            f"{self.file}: {self.images:,} images, {self.summary}, SHA-256 {self.sha256[:16]}",
             *(f"{name}: {count:,} images" for name, count in sorted(self.splits.items())),
-            *(f"bad: {bad.where}: {bad.name}: {bad.reason}" for bad in self.bad),
+            *(f"bad: {bad}" for bad in self.bad),
             *self._leak_lines(),
             *_warnings(
                 {
                     "images have the same bytes as another of their split": len(self.twins),
-                    "captions repeat another of the same image": self.repeated_captions,
-                    "images in the folder have no caption": self.unnamed,
+                    **self.doubts,
+                    f"images in the folder have no {self.what}": self.unnamed,
                 }
             ),
         ]
@@ -135,11 +137,11 @@ class ImageOverlap:
     total: int
 
 
-def check_images(captioned: CaptionedImages, *, max_bad: float = MAX_BAD) -> ImageReport:
+def check_images(images: Images, *, max_bad: float = MAX_BAD) -> ImageReport:
     """Open every picture, and count what is bad, what leaks and what stands twice.
 
     Args:
-        captioned: The pictures, with all their splits.
+        images: The pictures, with all their splits.
         max_bad: Share of bad pictures that is put up with, from 0 to 1.
 
     Returns:
@@ -150,36 +152,34 @@ def check_images(captioned: CaptionedImages, *, max_bad: float = MAX_BAD) -> Ima
     """
     if not 0 <= max_bad <= 1:
         raise UserError(f"max_bad must be from 0 to 1; got {max_bad}. Use {MAX_BAD}.")
-    reasons = _reasons(captioned)
+    reasons = _reasons(images)
     splits: dict[str, int] = defaultdict(int)
-    for split in captioned.splits:
+    for split in images.splits:
         splits[split] += 1
-    twins = list(_twins(captioned))
+    twins = list(_twins(images))
     return ImageReport(
-        file=captioned.file,
-        images=len(captioned),
-        captions=sum(map(len, captioned.captions)),
+        file=images.file,
+        images=len(images),
+        summary=images.summary,
         splits={name: count for name, count in splits.items() if name},
         bad=tuple(
-            BadImage(captioned.names[i], captioned.where(i), reason)
-            for i, reason in reasons.items()
+            BadImage(images.names[i], images.where(i), reason) for i, reason in reasons.items()
         ),
         leaks=tuple(twin for twin in twins if twin.splits[0] != twin.splits[1]),
         twins=tuple(twin for twin in twins if twin.splits[0] == twin.splits[1]),
-        repeated_captions=sum(len(c) - len(set(c)) for c in captioned.captions),
-        unnamed=sum(name not in captioned.known for name in _pictures(captioned.root)),
-        dropped_empty=captioned.dropped_empty,
-        dropped_long=captioned.dropped_long,
-        sha256=captioned.sha256,
+        doubts=images.doubts,
+        unnamed=sum(name not in images.known for name in _pictures(images.root)),
+        what=images.KIND.one,
+        sha256=images.sha256,
         max_bad=max_bad,
     )
 
 
-def leave_out_bad(captioned: CaptionedImages, report: ImageReport) -> CaptionedImages:
+def leave_out_bad(images: Listed, report: ImageReport) -> Listed:
     """Leave out the pictures that cannot be opened, if they are few.
 
     Args:
-        captioned: The pictures.
+        images: The pictures.
         report: What `check_images` found in them.
 
     Returns:
@@ -189,15 +189,15 @@ def leave_out_bad(captioned: CaptionedImages, report: ImageReport) -> CaptionedI
         DataError: More are bad than the report puts up with, or none is left.
     """
     bad = {one.name for one in report.bad}
-    if not report.ok or len(bad) == len(captioned):
+    if not report.ok or len(bad) == len(images):
         first = report.bad[0]
         raise DataError(
             f"at most {report.max_bad:.2%} of the images may be bad; got {len(bad)} of "
-            f"{report.images:,}, the first in {first.where}: {first.name}: {first.reason} "
+            f"{report.images:,}, the first in {first} "
             "`regard data check` lists them; mend them, or raise data.max_bad to leave them out.",
-            where=captioned.file,
+            where=images.file,
         )
-    return captioned.select([i for i, name in enumerate(captioned.names) if name not in bad])
+    return images.select([i for i, name in enumerate(images.names) if name not in bad])
 
 
 def image_overlap(train: CaptionedImages, other: CaptionedImages) -> ImageOverlap:
@@ -210,18 +210,31 @@ def image_overlap(train: CaptionedImages, other: CaptionedImages) -> ImageOverla
     Returns:
         Counts over `other`. That short captions of generated pictures stand in both is no fault.
     """
-    known = set(train.digests)
     said = {caption for captions in train.captions for caption in captions}
     return ImageOverlap(
-        images=sum(digest in known for digest in other.digests),
+        images=shared_images(train, other),
         captions=sum(caption in said for captions in other.captions for caption in captions),
         total=len(other),
     )
 
 
-def _reasons(captioned: CaptionedImages) -> dict[int, str]:
+def shared_images(train: Images, other: Images) -> int:
+    """Count the pictures of a set whose bytes stand in the training set, too.
+
+    Args:
+        train: The training pictures.
+        other: The pictures that should be new.
+
+    Returns:
+        How many of `other`.
+    """
+    known = set(train.digests)
+    return sum(digest in known for digest in other.digests)
+
+
+def _reasons(images: Images) -> dict[int, str]:
     found: dict[str, str | None] = {}
-    for path, digest in zip(captioned.paths, captioned.digests, strict=True):
+    for path, digest in zip(images.paths, images.digests, strict=True):
         if digest in found:
             continue
         try:
@@ -229,16 +242,14 @@ def _reasons(captioned: CaptionedImages) -> dict[int, str]:
             found[digest] = None
         except DataError as error:
             found[digest] = error.message
-    told = {i: found[digest] for i, digest in enumerate(captioned.digests)}
+    told = {i: found[digest] for i, digest in enumerate(images.digests)}
     return {i: reason for i, reason in told.items() if reason is not None}
 
 
-def _twins(captioned: CaptionedImages) -> Iterator[Twin]:
+def _twins(images: Images) -> Iterator[Twin]:
     first: dict[tuple[str, str], str] = {}
     by_digest: dict[str, list[str]] = defaultdict(list)
-    for name, digest, split in zip(
-        captioned.names, captioned.digests, captioned.splits, strict=True
-    ):
+    for name, digest, split in zip(images.names, images.digests, images.splits, strict=True):
         if (digest, split) in first:
             yield Twin(first[digest, split], name, (split, split))
             continue
@@ -251,7 +262,7 @@ def _twins(captioned: CaptionedImages) -> Iterator[Twin]:
 def _pictures(root: Path) -> Iterator[str]:
     for folder, _, files in os.walk(root):
         for name in files:
-            if name.lower().endswith(_ENDINGS):
+            if name.lower().endswith(ENDINGS):
                 yield (Path(folder) / name).relative_to(root).as_posix()
 
 

@@ -15,6 +15,9 @@ from regard.errors import DataError, UserError
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF", "BMP")
 """What is read, told by its content; vector, print and layered formats are not."""
 
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp", ".gif", ".bmp")
+"""By which pictures are told from other files of a folder, in any case."""
+
 LARGEST_FILE = 256 * 2**20
 MOST_PIXELS = 40_000_000
 LONGEST_SIDE = 30_000

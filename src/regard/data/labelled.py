@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from regard.data.labels import Labelled, checked_label
 from regard.data.normalisation import is_blank, normalise
 from regard.data.sentences import Span
 from regard.data.text import read_columns, read_lines
@@ -18,7 +19,6 @@ from regard.saving.files import parse_json
 
 JSONL = (".jsonl", ".ndjson")
 TSV = (".tsv", ".txt")
-_LONGEST_LABEL = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +158,9 @@ def read_documents(
                 f"{'a list' if row.several else 'one'}. Write all lines alike.",
                 where=where,
             )
-        labels.append(tuple(dict.fromkeys(_label(label, where) for label in row.labels or ())))
+        labels.append(
+            tuple(dict.fromkeys(checked_label(label, where) for label in row.labels or ()))
+        )
     return Documents(
         texts=tuple(row.text for row in rows),
         labels=tuple(labels),
@@ -191,11 +193,11 @@ def read_texts(
     return [(row.text, row.spans) for row in rows]
 
 
-def known_labels(documents: Documents) -> tuple[str, ...]:
+def known_labels(documents: Labelled) -> tuple[str, ...]:
     """List the labels of documents: numbers by their size, else by their spelling.
 
     Args:
-        documents: The documents.
+        documents: The documents, or pictures.
 
     Returns:
         Each label once.
@@ -214,11 +216,11 @@ def known_labels(documents: Documents) -> tuple[str, ...]:
     return tuple(sorted(found, key=(lambda label: (int(label), label)) if numbers else None))
 
 
-def label_places(documents: Documents, known: Sequence[str]) -> list[list[int]]:
+def label_places(documents: Labelled, known: Sequence[str]) -> list[list[int]]:
     """Turn labels into their places in a list.
 
     Args:
-        documents: The documents.
+        documents: The documents, or pictures.
         known: The labels that a model knows.
 
     Returns:
@@ -333,21 +335,3 @@ def _value(entry: dict[str, Any], key: str, where: str) -> Any:
             f"line must have the key {key!r}; {did_you_mean(key, [*entry][:10])}.", where=where
         )
     return entry[key]
-
-
-def _label(given: object, where: str) -> str:
-    if type(given) is int:
-        return str(given)
-    if not isinstance(given, str):
-        raise DataError(
-            f"label must be a text or a whole number; got {type(given).__name__}. Correct it.",
-            where=where,
-        )
-    label = normalise(given).text
-    if not 0 < len(label) <= _LONGEST_LABEL:
-        raise DataError(
-            f"label must have 1 to {_LONGEST_LABEL} characters; got {len(label)}. Is it the right "
-            "column?",
-            where=where,
-        )
-    return label

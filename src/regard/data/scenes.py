@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 import itertools
-import json
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +13,11 @@ from typing import Any
 import numpy as np
 from PIL import Image, ImageDraw
 
+from regard.data.drawn import Drawn, picture_name, write_drawn
 from regard.data.scene_words import COLOURS, SHAPES, Box, Thing, WordRegion, describe
 from regard.data.splits import check_split, split_of_content
 from regard.data.text import read_lines
-from regard.errors import DataError, EnvironmentFault, FileFormatError, UserError
-from regard.saving import write_file
+from regard.errors import DataError, FileFormatError, UserError
 from regard.saving.files import parse_json
 
 CAPTIONS = "captions.jsonl"
@@ -113,9 +111,7 @@ class Scenes:
         generator = random.Random(f"{seed}/{split}/{index}")  # noqa: S311 - no secret
         while split_of(things := self._arrange(generator)) != split:
             pass
-        image = _background((self.width, self.height), generator, textured=self.textured)
-        for thing in things:
-            _draw(image, thing, generator)
+        image = self.draw(things, generator)
         caption, words = describe(things, language=self.language)
         return Scene(image, caption, tuple(words), things)
 
@@ -137,8 +133,18 @@ class Scenes:
             raise UserError(f"count must not be negative; got {count}. Use 0 or more.")
         return [self.scene(index, seed=seed, split=split) for index in range(count)]
 
-    def _arrange(self, generator: random.Random) -> tuple[Thing, ...]:
-        kinds = _kinds(generator, generator.randint(1, self.most_things))
+    def arrange(
+        self, kinds: Sequence[tuple[str, str]], generator: random.Random
+    ) -> tuple[Thing, ...]:
+        """Find room for things, apart from each other.
+
+        Args:
+            kinds: The colour and the shape of each, at most three.
+            generator: Draws where they lie, and how large they are.
+
+        Returns:
+            The things.
+        """
         for _ in range(_MOST_TRIES):
             things = tuple(Thing(*kind, self._box(generator)) for kind in kinds)
             if _is_clear(things, self.width):
@@ -147,6 +153,24 @@ class Scenes:
             f"pictures must have room for {len(kinds)} things; {self.width} x {self.height} have "
             "none. Make them larger."
         )
+
+    def draw(self, things: Sequence[Thing], generator: random.Random) -> Image.Image:
+        """Draw things on a background.
+
+        Args:
+            things: The things.
+            generator: Draws the background, and shades of the colours.
+
+        Returns:
+            The picture.
+        """
+        image = _background((self.width, self.height), generator, textured=self.textured)
+        for thing in things:
+            _draw(image, thing, generator)
+        return image
+
+    def _arrange(self, generator: random.Random) -> tuple[Thing, ...]:
+        return self.arrange(_kinds(generator, generator.randint(1, self.most_things)), generator)
 
     def _box(self, generator: random.Random) -> Box:
         shorter = min(self.width, self.height)
@@ -195,27 +219,14 @@ def write_scenes(
         UserError: The captions exist already, or there is no such split.
         EnvironmentFault: Something cannot be written.
     """
-    drawn, captions, lines, paths = scenes or Scenes(), Path(folder) / CAPTIONS, [], []
-    if captions.exists() and not overwrite:
-        raise UserError(
-            "exists already. Choose another folder, or use --force.", where=str(captions)
-        )
-    try:
-        (captions.parent / "images").mkdir(parents=True, exist_ok=True)
-        captions.unlink(missing_ok=True)  # until all pictures are there
+    made = scenes or Scenes()
+
+    def drawn() -> Iterator[Drawn]:
         for split, count in counts.items():
-            for index, scene in enumerate(drawn.sample(count, seed=seed, split=split)):
-                name = f"images/{split}-{index:05}.png"
-                stream = io.BytesIO()
-                scene.image.save(stream, "PNG")
-                (captions.parent / name).write_bytes(stream.getvalue())
-                paths.append(captions.parent / name)
-                lines.append(_line(name, split, scene))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise EnvironmentFault(f"cannot be written: {reason}.", where=str(folder)) from error
-    write_file(captions, "".join(lines))
-    return [captions, *paths]
+            for index, scene in enumerate(made.sample(count, seed=seed, split=split)):
+                yield Drawn(picture_name(split, index), scene.image, _row(split, scene))
+
+    return write_drawn(Path(folder) / CAPTIONS, drawn(), overwrite=overwrite)
 
 
 def read_regions(path: str | Path) -> dict[str, tuple[tuple[WordRegion, ...], ...]]:
@@ -256,13 +267,12 @@ def _word(entry: Any) -> WordRegion:
     return WordRegion(str(entry["word"]), int(entry["start"]), int(entry["end"]), tuple(boxes))
 
 
-def _line(name: str, split: str, scene: Scene) -> str:
+def _row(split: str, scene: Scene) -> dict[str, Any]:
     regions = [
         {"word": word.text, "start": word.start, "end": word.end, "boxes": word.boxes}
         for word in scene.words
     ]
-    row = {"image": name, "split": split, "captions": [scene.caption], "regions": [regions]}
-    return json.dumps(row, ensure_ascii=False) + "\n"
+    return {"split": split, "captions": [scene.caption], "regions": [regions]}
 
 
 def _kinds(generator: random.Random, count: int) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ TASKS = {
     "translation": "regard.tasks.translation_training",
     "captioning": "regard.tasks.captioning_training",
     "classification": "regard.tasks.classification_training",
+    "image_classification": "regard.tasks.image_classification_training",
 }
 
 
@@ -182,7 +183,8 @@ def load(name: str | Path, *, device: str = "auto") -> Any:
         device: "auto", "cpu", "cuda", "cuda:1" or "mps".
 
     Returns:
-        The task that the model serves: a `Translator`, a `Captioner` or a `DocumentClassifier`.
+        The task that the model serves: a `Translator`, a `Captioner`, a `DocumentClassifier` or
+        an `ImageClassifier`.
 
     Raises:
         UserError: There is no such model.

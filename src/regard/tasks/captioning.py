@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import NamedTuple, TypeAlias, overload
+from typing import overload
 
-import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor
 
 from regard.config import checked
-from regard.data.images import image_as_seen, open_image
 from regard.data.tokens import Tokenizer
 from regard.errors import UserError
-from regard.models.captioner import build_captioner, build_describer
+from regard.models.captioner import build_captioner
 from regard.models.decoding import Hypothesis, Search, generators
+from regard.models.describers import PictureSettings, build_describer
 from regard.models.grids import Describer, PictureEncoder
 from regard.models.seq2seq import Seq2Seq
 from regard.pictures.picture import Picture
@@ -28,10 +24,10 @@ from regard.tasks.networks import load_published
 from regard.tasks.output import Output
 from regard.tasks.searching import Draw, sampling_settings, search_settings, searched
 from regard.tasks.settings import DecodingSettings, map_names
+from regard.tasks.sight import Seen, Shown, Sight, see
 from regard.training.checkpoint import MODEL, load_model
 
 TOKENS = "tokenizer.json"
-Shown: TypeAlias = str | Path | Image.Image
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,14 +43,7 @@ class Caption(Output):
     alternatives: tuple[Caption, ...] = ()
 
 
-class _Seen(NamedTuple):
-    """A picture as it is shown and named."""
-
-    image: Image.Image
-    name: str
-
-
-class Captioner:
+class Captioner(Sight):
     """A model that describes pictures and shows where it looked.
 
     Args:
@@ -83,10 +72,9 @@ class Captioner:
         return next(self.model.parameters()).device
 
     @property
-    def grid(self) -> tuple[int, int]:
-        """Rows and columns of the cells of every picture."""
-        own = self.settings.model.picture
-        return self.describer.grid(own.height, own.width)
+    def picture(self) -> PictureSettings:
+        """How pictures are described."""
+        return self.settings.model.picture
 
     @property
     def sees_pixels(self) -> bool:
@@ -148,7 +136,7 @@ class Captioner:
         draw = self._draw(nbest, generator, len(shown)) if draws else None
         found: list[Caption] = []
         for start in range(0, len(shown), batch_size):
-            seen = [_seen(one) for one in shown[start : start + batch_size]]
+            seen = [see(one) for one in shown[start : start + batch_size]]
             own = None if draw is None else draw.choose(range(start, start + len(seen)))
             several = self.hypotheses(self.sources([one.image for one in seen]), search, own)
             found += [self._caption(*pair) for pair in zip(seen, several, strict=True)]
@@ -171,24 +159,6 @@ class Captioner:
         settings = checked(table, CaptioningModelSettings, where="decoding")
         return Captioner(self.model, self.describer, self.tokenizer, settings, name=self.name)
 
-    def pixels(self, images: Sequence[Image.Image]) -> Tensor:
-        """Resize pictures to the model's size, `(batch, 3, height, width)`, from 0 to 255.
-
-        The whole picture is seen, so that the cells divide it evenly; its proportions may change.
-        """
-        own = self.settings.model.picture
-        size = (own.width, own.height)
-        arrays = [np.asarray(one.resize(size, Image.Resampling.BICUBIC)) for one in images]
-        stacked = np.stack(arrays) if arrays else np.zeros((0, own.height, own.width, 3), np.uint8)
-        return torch.from_numpy(stacked).permute(0, 3, 1, 2).float()
-
-    @torch.no_grad()
-    def sources(self, images: Sequence[Image.Image]) -> Tensor:
-        """Return what the model reads of pictures: pixels, or the descriptions of their cells."""
-        pixels = self.pixels(images).to(self.device)
-        described: Tensor = pixels if self.sees_pixels else self.describer(pixels)
-        return described
-
     def mask(self, count: int) -> Tensor:
         """Say that every cell of so many pictures is real."""
         rows, columns = self.grid
@@ -207,11 +177,11 @@ class Captioner:
         source = torch.Generator().manual_seed(0) if generator is None else generator
         return Draw(sampling_settings(self.settings.decoding, nbest), generators(source, count))
 
-    def _caption(self, seen: _Seen, several: list[Hypothesis]) -> Caption:
+    def _caption(self, seen: Seen, several: list[Hypothesis]) -> Caption:
         found = [self._one(seen, one) for one in several]
         return replace(found[0], alternatives=tuple(found[1:]))
 
-    def _one(self, seen: _Seen, found: Hypothesis) -> Caption:
+    def _one(self, seen: Seen, found: Hypothesis) -> Caption:
         text, offsets = self.tokenizer.decode_offsets(found.tokens)
         pieces = self.tokenizer.pieces(found.tokens)
         tokens = [Token(piece, *span) for piece, span in zip(pieces, offsets, strict=True)]
@@ -227,7 +197,7 @@ class Captioner:
             truncated=not found.ended,
         )
 
-    def _record(self, seen: _Seen, written: Text, maps: tuple[Map, ...], score: float) -> Record:
+    def _record(self, seen: Seen, written: Text, maps: tuple[Map, ...], score: float) -> Record:
         rows, columns = self.grid
         picture = Picture.from_image(
             seen.image,
@@ -242,16 +212,6 @@ class Captioner:
         weights = found.weights[:, :-1].float().numpy()  # without the end mark
         names = map_names(self.settings.model.decoder)
         return tuple(Map(name, matrix) for name, matrix in zip(names, weights, strict=True))
-
-
-def _seen(shown: Shown) -> _Seen:
-    if isinstance(shown, Image.Image):
-        return _Seen(image_as_seen(shown), "")
-    if not isinstance(shown, (str, Path)):
-        raise UserError(
-            f"image must be a file or a PIL image; got {type(shown).__name__}. Give its path."
-        )
-    return _Seen(open_image(shown), Path(shown).name)
 
 
 def load_captioner(opened: Opened, device: torch.device) -> Captioner:

@@ -171,7 +171,7 @@ class CaptioningJob:
         for start in range(0, len(images), _AT_ONCE):
             poll()
             places = range(start, min(start + _AT_ONCE, len(images)))
-            sources = self._on_device(torch.stack([self.dev.read(i) for i in places]))
+            sources = self.captioner.on_device(torch.stack([self.dev.read(i) for i in places]))
             search = self.captioner.search(beam=1, nbest=1)
             found = self.captioner.hypotheses(sources, search)
             written += [self.captioner.tokenizer.decode(one[0].tokens) for one in found]
@@ -208,7 +208,7 @@ class CaptioningJob:
 
     def _loss(self, batch: Batch, smoothing: float) -> Tensor:
         device = self.captioner.device
-        source = self._on_device(batch.source)
+        source = self.captioner.on_device(batch.source)
         inputs, outputs = batch.inputs.to(device), batch.outputs.to(device)
         decoded: Decoded = self.model(source, self.captioner.mask(len(source)), inputs)
         loss = token_loss(
@@ -219,10 +219,6 @@ class CaptioningJob:
         if share and self.model.training and decoded.weights.shape[1]:
             loss = loss + share * self._unread(decoded.weights, outputs)
         return loss
-
-    def _on_device(self, source: Tensor) -> Tensor:
-        """Bring what is read to the model, and descriptions kept in half precision to its own."""
-        return source.to(self.captioner.device, non_blocking=True).float()
 
     def _unread(self, weights: Tensor, outputs: Tensor) -> Tensor:
         """Ask that every cell, but not the sentinel, be looked at in the end."""

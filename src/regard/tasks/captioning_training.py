@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
 from regard.config import checked, read_config
 from regard.data.captions import CaptionColumns, CaptionedImages, read_captions
 from regard.data.checking import ImageOverlap, check_images, image_overlap, leave_out_bad
-from regard.data.features import FeatureCache
-from regard.data.images import open_image
 from regard.data.scenes import Scenes, write_scenes
 from regard.data.tokens import Tokenizer
 from regard.errors import UserError
-from regard.models.captioner import build_captioner, build_describer
+from regard.models.captioner import build_captioner
+from regard.models.describers import build_describer
 from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.captioning import Captioner, load_captioner
@@ -31,9 +28,10 @@ from regard.tasks.captioning_job import (
     scores,
 )
 from regard.tasks.captioning_settings import CaptionDataSettings, CaptioningSettings
-from regard.tasks.networks import load_published, network_identity
-from regard.tasks.runs import is_same, one_file, run_data, set_up, train_run
+from regard.tasks.networks import load_published
+from regard.tasks.runs import one_file, run_data, set_up, train_run
 from regard.tasks.settings import learn_tokenizer
+from regard.tasks.sight import kept_sources, root_of_images, without_bad
 from regard.training.loop import Outcome, RunOptions
 
 
@@ -76,15 +74,14 @@ def build_job(settings: CaptioningSettings, *, root: Path) -> CaptioningJob:
     datasets = []
     for part, limit in ((images, settings.data.max_tokens), (dev, None)):
         examples = encode_captions(part, captioner.tokenizer, limit=limit)
-        read = _reader(captioner, part, root / settings.data.cache)
+        read = kept_sources(captioner, part, root / settings.data.cache)
         datasets.append(CaptionDataset(part, examples, read))
     return CaptioningJob(settings, captioner, data=datasets[0], dev=datasets[1])
 
 
 def _readable(name: str, settings: CaptionDataSettings, *, root: Path) -> CaptionedImages:
     """Read a part of the data, and leave out the few pictures that cannot be opened."""
-    images = read_part(name, settings, root=root)
-    return leave_out_bad(images, check_images(images, max_bad=settings.max_bad))
+    return without_bad(read_part(name, settings, root=root), settings.max_bad)
 
 
 def read_part(name: str, settings: CaptionDataSettings, *, root: Path) -> CaptionedImages:
@@ -132,30 +129,6 @@ def _fresh(
     load_published(describer)
     model = build_captioner(settings.model, describer, words=tokenizer.size, padding=Tokenizer.PAD)
     return Captioner(model.to(device), describer.to(device), tokenizer, model_settings(settings))
-
-
-def _reader(captioner: Captioner, images: CaptionedImages, cache: Path) -> Callable[[int], Tensor]:
-    """Return what reads a picture: its pixels, or its description, either made only once."""
-    own = captioner.settings.model.picture
-    size = f"{own.width}x{own.height}"
-    pixels = captioner.sees_pixels
-    kept = FeatureCache(
-        cache,
-        identity="pixels" if pixels else network_identity(captioner.describer),
-        preprocessing=size if pixels else f"{size} {own.parts!r}",
-        dtype="uint8" if pixels else "float16",
-    )
-
-    def compute(paths: Sequence[Path]) -> list[NDArray[Any]]:
-        described = captioner.sources([open_image(path) for path in paths])
-        return list(described.cpu().numpy())
-
-    features = kept.features(images.paths, compute, digests=images.digests)
-
-    def read(index: int) -> Tensor:
-        return torch.from_numpy(features[index])  # widened where it is used, a batch at once
-
-    return read
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,11 +186,8 @@ def evaluate_captioning(
     changed = {names[name]: value for name, value in given.items()}
     if files:
         file = one_file(files)
-        known = [root / part for part in (data.train, data.dev, data.test) if part]
-        if data.images is not None and any(is_same(file, part) for part in known):
-            changed["images"] = str((root / data.images).resolve())
-        else:  # another file: its pictures lie beside it
-            changed["images"] = None
+        known = (data.train, data.dev, data.test)
+        changed["images"] = root_of_images(file, data.images, known, root=root)
         changed |= {"test": str(file), "splits": None}
         root = Path()
     data = checked({**data.model_dump(), **changed}, CaptionDataSettings, where="evaluate")

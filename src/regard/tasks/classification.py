@@ -22,11 +22,11 @@ from regard.models.saliency import word_gradients
 from regard.pictures import evidence
 from regard.pictures.records import Map, Record
 from regard.pictures.texts import Document as ReadDocument
-from regard.pictures.texts import Passage, Text, Token
+from regard.pictures.texts import Passage, Token
 from regard.tasks.base import CONFIG, Opened
-from regard.tasks.classification_metrics import Numbers, Truths, predicted
+from regard.tasks.classification_metrics import Numbers
 from regard.tasks.classification_settings import ClassifierSettings
-from regard.tasks.output import Looked
+from regard.tasks.labels import Labelled, Verdict, label_probabilities, verdicts
 from regard.training.checkpoint import MODEL, load_model
 
 TOKENS = "tokenizer.json"
@@ -34,23 +34,14 @@ Weights = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Classification(Looked):
-    """A label of a document, and what decided; see `Looked` for the record.
+class Classification(Labelled):
+    """A label of a document, and what decided; see `Labelled` for what it shares.
 
     Args:
         text: The document.
-        label: The most probable label.
-        probability: Its probability.
-        labels: The labels that hold: the most probable one, or all of at least a half where a
-            document may have several.
-        probabilities: The probability of every label; they sum to one where there is but one.
     """
 
     text: str
-    label: str
-    probability: float
-    labels: tuple[str, ...]
-    probabilities: dict[str, float]
 
     @property
     def evidence(self) -> tuple[evidence.Sentence, ...]:
@@ -191,60 +182,47 @@ class DocumentClassifier:
 
     def probabilities(self, logits: Tensor) -> Numbers:
         """Turn scores into the probabilities of the labels."""
-        logits = logits.double()
-        made = logits.sigmoid() if self.settings.several else logits.softmax(dim=-1)
-        return np.asarray(made.cpu().numpy())
+        return label_probabilities(logits, several=self.settings.several)
 
     def _results(
         self, documents: Sequence[Document], reading: DocumentReading
     ) -> list[Classification]:
-        probabilities = self.probabilities(reading.logits)
-        said = predicted(probabilities, several=self.settings.several)
+        own = self.settings
+        said = verdicts(self.probabilities(reading.logits), own.labels, several=own.several)
         words = reading.word_weights.float().cpu().numpy()
         sentences = reading.sentence_weights.float().cpu().numpy()
         results, word, sentence = [], 0, 0
-        for row, document in enumerate(documents):
+        for verdict, document in zip(said, documents, strict=True):
             ends = word + document.words, sentence + len(document.sentences)
             weights = words[word : ends[0]], sentences[sentence : ends[1]]
-            results.append(self._result(document, probabilities[row], said[row], weights))
+            results.append(self._result(document, verdict, weights))
             word, sentence = ends
         return results
 
     def _result(
-        self,
-        document: Document,
-        probabilities: Numbers,
-        said: Truths,
-        weights: tuple[Weights, Weights],
+        self, document: Document, verdict: Verdict, weights: tuple[Weights, Weights]
     ) -> Classification:
-        known = self.settings.labels
-        best = int(probabilities.argmax())
-        labels = tuple(label for label, holds in zip(known, said, strict=True) if holds)
-        probability = float(probabilities[best])
         return Classification(
             text=document.text,
-            label=known[best],
-            probability=probability,
-            labels=labels,
-            probabilities=dict(zip(known, map(float, probabilities), strict=True)),
-            looked=self._record(document, labels or (known[best],), weights, probability),
+            label=verdict.label,
+            probability=verdict.probability,
+            labels=verdict.labels,
+            probabilities=verdict.probabilities,
+            looked=self._record(document, verdict, weights),
             truncated=document.left_out + document.shortened > 0,
         )
 
     def _record(
-        self,
-        document: Document,
-        labels: tuple[str, ...],
-        weights: tuple[Weights, Weights],
-        probability: float,
+        self, document: Document, verdict: Verdict, weights: tuple[Weights, Weights]
     ) -> Record:
-        words, sentences = (np.tile(row, (len(labels), 1)) for row in weights)
+        written = verdict.written
+        words, sentences = (np.tile(row, (len(written.tokens), 1)) for row in weights)
         return Record(
             "classification",
             _read(document, self.settings.language),
-            _written(labels),
+            written,
             (Map("words", words),),
-            {"probability": round(probability, 6), "model": self.name},
+            {"probability": round(verdict.probability, 6), "model": self.name},
             (Map("sentences", sentences),),
         )
 
@@ -268,14 +246,6 @@ def _read(document: Document, language: str | None) -> ReadDocument:
         tokens += [Token(document.text[a:b], a, b) for a, b in sentence.offsets]
         passages.append(Passage(sentence.start, sentence.end, first, len(tokens)))
     return ReadDocument(document.text, tuple(tokens), language, tuple(passages))
-
-
-def _written(labels: Sequence[str]) -> Text:
-    tokens, place = [], 0
-    for label in labels:
-        tokens.append(Token(label, place, place + len(label)))
-        place += len(label) + len(", ")
-    return Text(", ".join(labels), tuple(tokens))
 
 
 def load_classifier(opened: Opened, device: torch.device) -> DocumentClassifier:

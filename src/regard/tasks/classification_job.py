@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from regard.data.batches import loader, packed_plan
 from regard.data.labelled import Documents, label_places
@@ -19,6 +19,7 @@ from regard.tasks.base import CONFIG
 from regard.tasks.classification import TOKENS, DocumentClassifier
 from regard.tasks.classification_metrics import Numbers, label_scores
 from regard.tasks.classification_settings import ClassificationSettings
+from regard.tasks.labels import balancing_weights, label_loss, label_targets
 from regard.tasks.runs import comparable, first_places
 from regard.training.job import Loss
 
@@ -86,16 +87,15 @@ class Collate:
 
     def __call__(self, items: Sequence[tuple[int, Example]]) -> Batch:
         """Lay documents out flat."""
-        ids, targets = array("i"), torch.zeros(len(items), self.labels)
-        for row, (_, example) in enumerate(items):
+        ids = array("i")
+        for _, example in items:
             ids += example.ids
-            targets[row, example.labels] = 1.0
         words = [count for _, example in items for count in example.words]
         return Batch(
             torch.tensor(ids, dtype=torch.int64),
             torch.tensor(words, dtype=torch.int64),
             torch.tensor([len(example.words) for _, example in items], dtype=torch.int64),
-            targets,
+            label_targets([example.labels for _, example in items], self.labels),
             [index for index, _ in items],
         )
 
@@ -221,36 +221,21 @@ class ClassificationJob:
         logits: Tensor = self.model(tokens, batch.words, batch.sentences).logits
         return logits.float()
 
+    def _balance(self) -> Tensor:
+        own = self.classifier.settings
+        labels = [example.labels for example in self.data.examples]
+        return balancing_weights(labels, len(own.labels), several=own.several)
+
     def _loss(self, batch: Batch, logits: Tensor) -> Tensor:
         """Cross entropy, of one label or of each; smoothed and balanced in training only."""
-        targets = batch.targets.to(logits.device)
         training = self.model.training
-        smoothing = self.settings.training.label_smoothing if training else 0.0
-        weights = (
-            self._weights.to(logits.device) if training and self._weights is not None else None
-        )
-        if self.classifier.settings.several:
-            soft = targets * (1.0 - smoothing) + 0.5 * smoothing
-            return nn.functional.binary_cross_entropy_with_logits(
-                logits, soft, pos_weight=weights, reduction="sum"
-            )
-        return nn.functional.cross_entropy(
+        return label_loss(
             logits,
-            targets.argmax(dim=1),
-            weight=weights,
-            label_smoothing=smoothing,
-            reduction="sum",
+            batch.targets,
+            several=self.classifier.settings.several,
+            smoothing=self.settings.training.label_smoothing if training else 0.0,
+            weights=self._weights if training else None,
         )
-
-    def _balance(self) -> Tensor:
-        """Weigh labels by how rare they are: all labels then count as much together."""
-        count = torch.zeros(len(self.classifier.settings.labels))
-        for example in self.data.examples:
-            count[example.labels] += 1
-        total = float(len(self.data))
-        if self.classifier.settings.several:
-            return (total - count).clamp(min=1.0) / count
-        return total / (len(count) * count)
 
 
 def encode_documents(documents: Documents, classifier: DocumentClassifier) -> DocumentDataset:

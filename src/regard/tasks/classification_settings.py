@@ -9,10 +9,9 @@ from pydantic import Field
 from regard.config import Strict
 from regard.data.documents import MAX_SENTENCES, MAX_WORDS
 from regard.models.documents import DocumentModelSettings
+from regard.tasks.labels import Labels
 from regard.tasks.settings import TokenSettings
 from regard.training.settings import TrainingSettings
-
-Label = Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class CuttingSettings(Strict):
@@ -92,7 +91,7 @@ class ClassifierSettings(Strict):
 
     task: Literal["classification"]
     language: str | None
-    labels: Annotated[list[Label], Field(min_length=1, max_length=100_000)]
+    labels: Labels
     several: bool
     cutting: CuttingSettings
     model: DocumentModelSettings

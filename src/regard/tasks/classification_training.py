@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from regard.data.labelled import (
     label_places,
     read_documents,
 )
+from regard.data.labels import label_shares
 from regard.data.planted import write_planted
 from regard.data.rationales import read_rationales
 from regard.data.tokens import Tokenizer
@@ -279,15 +279,10 @@ def check_classification(path: Path, changes: Sequence[str]) -> list[str]:
 
 
 def _described(name: str, documents: Documents, cut: int, data: DocumentDataSettings) -> list[str]:
-    counts = Counter(label for labels in documents.labels for label in labels)
-    shares = ", ".join(
-        f"{label} {100 * count / len(documents):.1f} %" for label, count in counts.most_common(10)
-    )
-    more = f" and {len(counts) - 10} more" if len(counts) > 10 else ""
     lines = [
         f"{name}: {len(documents):,} documents, {documents.blank} blank, SHA-256 "
         f"{documents.sha256[:16]}",
-        f"{name}: {shares}{more}",
+        f"{name}: {label_shares(documents.labels)}",
     ]
     if cut:
         lines.append(

@@ -1,0 +1,174 @@
+"""Classification of pictures: a picture in, its label out, and the cells that decided."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.config import checked
+from regard.errors import UserError
+from regard.models.describers import PictureSettings, build_describer
+from regard.models.grids import Describer
+from regard.models.picture_classifier import PictureModel, PictureReading, build_picture_model
+from regard.pictures.picture import Picture
+from regard.pictures.records import Map, Record
+from regard.tasks.base import CONFIG, Opened
+from regard.tasks.classification_metrics import Numbers
+from regard.tasks.image_classification_settings import ImageClassifierSettings
+from regard.tasks.labels import Labelled, Verdict, label_probabilities, verdicts
+from regard.tasks.networks import load_published
+from regard.tasks.sight import Seen, Shown, Sight, see
+from regard.training.checkpoint import MODEL, load_model
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageClassification(Labelled):
+    """A label of a picture, and what decided; see `Labelled` for what it shares.
+
+    Args:
+        image: The picture's name.
+    """
+
+    image: str
+
+
+class ImageClassifier(Sight):
+    """A model that classifies pictures and shows what decided.
+
+    Args:
+        model: The model.
+        describer: What describes the cells of a picture.
+        settings: Labels, and what the model is made of.
+        name: What a person calls the model.
+    """
+
+    def __init__(
+        self,
+        model: PictureModel,
+        describer: Describer,
+        settings: ImageClassifierSettings,
+        *,
+        name: str = "",
+    ) -> None:
+        self.model, self.describer = model.eval(), describer.eval()
+        self.settings, self.name = settings, name
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model lives."""
+        return next(self.model.parameters()).device
+
+    @property
+    def picture(self) -> PictureSettings:
+        """How pictures are described."""
+        return self.settings.model.picture
+
+    @property
+    def sees_pixels(self) -> bool:
+        """Whether the model itself reads pixels, its describer being trained with it."""
+        return self.model.describer is not None
+
+    @overload
+    def __call__(self, image: Shown, *, batch_size: int = 32) -> ImageClassification: ...
+
+    @overload
+    def __call__(
+        self, image: list[Shown], *, batch_size: int = 32
+    ) -> list[ImageClassification]: ...
+
+    def __call__(
+        self, image: Shown | list[Shown], *, batch_size: int = 32
+    ) -> ImageClassification | list[ImageClassification]:
+        """Classify a picture, or many at once.
+
+        Args:
+            image: A file, a PIL image, or a list of them.
+            batch_size: How many pictures are read at once.
+
+        Returns:
+            One result, or a list in the order of the pictures.
+
+        Raises:
+            UserError: `batch_size` is below 1, or a file is no picture.
+        """
+        if batch_size < 1:
+            raise UserError(f"batch_size must be at least 1; got {batch_size}. Use 32.")
+        shown = image if isinstance(image, list) else [image]
+        found: list[ImageClassification] = []
+        for start in range(0, len(shown), batch_size):
+            seen = [see(one) for one in shown[start : start + batch_size]]
+            reading = self.reading(self.sources([one.image for one in seen]))
+            found += self._results(seen, reading)
+        return found if isinstance(image, list) else found[0]
+
+    @torch.inference_mode()
+    def reading(self, sources: Tensor) -> PictureReading:
+        """Let the model read what `sources` made: scores of labels, weights of cells."""
+        reading: PictureReading = self.model(self.on_device(sources))
+        return reading
+
+    def probabilities(self, logits: Tensor) -> Numbers:
+        """Turn scores into the probabilities of the labels."""
+        return label_probabilities(logits, several=self.settings.several)
+
+    def _results(self, seen: Sequence[Seen], reading: PictureReading) -> list[ImageClassification]:
+        own = self.settings
+        said = verdicts(self.probabilities(reading.logits), own.labels, several=own.several)
+        weights = reading.weights.float().cpu().numpy()
+        return [self._result(*row) for row in zip(seen, said, weights, strict=True)]
+
+    def _result(
+        self, seen: Seen, verdict: Verdict, weights: NDArray[np.float32]
+    ) -> ImageClassification:
+        return ImageClassification(
+            image=seen.name,
+            label=verdict.label,
+            probability=verdict.probability,
+            labels=verdict.labels,
+            probabilities=verdict.probabilities,
+            looked=self._record(seen, verdict, weights),
+        )
+
+    def _record(self, seen: Seen, verdict: Verdict, weights: NDArray[np.float32]) -> Record:
+        rows, columns = self.grid
+        picture = Picture.from_image(seen.image, rows=rows, columns=columns, name=seen.name)
+        written = verdict.written
+        cells = Map("cells", np.tile(weights, (len(written.tokens), 1)))
+        return Record(
+            "image_classification",
+            picture,
+            written,
+            (cells,),
+            {"probability": round(verdict.probability, 6), "model": self.name},
+        )
+
+
+def load_image_classifier(opened: Opened, device: torch.device) -> ImageClassifier:
+    """Open a classifier of pictures.
+
+    Args:
+        opened: Its folder, verified.
+        device: Where it shall live.
+
+    Returns:
+        The classifier.
+
+    Raises:
+        FileFormatError: A file of it is wrong.
+        MissingExtraError: The published weights of its network are not installed.
+    """
+    settings = checked(opened.config, ImageClassifierSettings, where=str(opened.folder / CONFIG))
+    describer = build_describer(settings.model.picture)
+    load_published(describer)
+
+    def build() -> PictureModel:
+        return build_picture_model(settings.model, describer, labels=len(settings.labels))
+
+    model = load_model(build, opened.folder / MODEL)
+    return ImageClassifier(model.to(device), describer.to(device), settings, name=opened.name)
