@@ -94,7 +94,7 @@ def test_json_for_programs_and_numbered_pictures(
     assert first["image"] == str(picture)
     assert first["label"] == max(first["probabilities"], key=first["probabilities"].get)
     assert first["labels"] == [first["label"]]
-    assert first["record"]["task"] == "image_classification"
+    assert first["record"]["task"] == "image classification"
     assert second["record"]["read"]["name"] == "test-00001.png"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["look-1.html", "look-2.html"]
 

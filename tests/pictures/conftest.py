@@ -91,6 +91,22 @@ def make_caption(words, rows=2, columns=3, *, weights=None, seed=0, **changes):
     return Record("captioning", picture, spaced(words), (Map("attention", weights),))
 
 
+def make_labels(picture, labels, weights, **details):
+    """Make a record of a picture that was classified."""
+    tokens, start = [], 0
+    for label in labels:
+        tokens.append(Token(label, start, start + len(label)))
+        start += len(label) + 2
+    written = Text(", ".join(labels), tuple(tokens))
+    return Record("image classification", picture, written, (Map("cells", weights),), details)
+
+
+@pytest.fixture(scope="session")
+def labels_of():
+    """Return the maker of records of pictures that were classified."""
+    return make_labels
+
+
 @pytest.fixture(scope="session")
 def dog():
     """A brown dog: six cells and a sentinel, weights that are easy to check by eye."""

@@ -124,3 +124,12 @@ def test_a_part_of_a_picture_is_said_to_be_one(caption_of):
     record = caption_of(["dog"], weights=np.eye(1, 6), box=(0, 0, 72, 96))
     drawn = terminal.render(record, width=100, colour="none")
     assert "grid of 2 x 3 cells, over the part of the picture that was read" in drawn
+
+
+@pytest.mark.parametrize("colour", ["none", "256"])
+def test_a_label_is_shown_with_its_probability(picture_of, labels_of, colour):
+    record = labels_of(picture_of(1, 2), ["cat"], [[0.2, 0.8]], probability=0.5)
+    drawn = ESCAPES.sub("", terminal.render(record, width=60, colour=colour))
+    assert "cat (probability 0.50)" in drawn.split("\n")
+    assert "right" in drawn
+    assert ("the largest of the label" in drawn) == (colour != "none")

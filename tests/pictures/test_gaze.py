@@ -94,3 +94,35 @@ def test_a_text_is_refused(chase):
 )
 def test_small_weights_are_not_shown_as_nothing(weight, text):
     assert number(weight) == text
+
+
+def test_labels_are_said_with_their_probabilities(picture_of, labels_of):
+    one = gazes(labels_of(picture_of(1, 2), ["red cat"], [[0.2, 0.8]], probability=0.9712))
+    assert (one.unit, one.sentence) == ("label", "red cat (probability 0.97)")
+    assert [word.said for word in one.drawn] == ["right 0.80"]
+    sure = {"probability": 0.9, "probability of cat": 0.9, "probability of dog": 0.004}
+    weights = [[0.2, 0.8], [0.9, 0.1]]
+    both = gazes(labels_of(picture_of(1, 2), ["cat", "dog"], weights, **sure))
+    assert both.sentence == "cat (probability 0.90), dog (probability 0.004)"
+    assert gazes(labels_of(picture_of(1, 2), ["cat"], [[0.2, 0.8]])).sentence == "cat"
+
+
+@pytest.mark.parametrize(
+    ("labels", "shape", "weights", "verdict"),
+    [
+        ("a", (2, 2), [0.25] * 4, "Every cell has the same weight: none of them decided."),
+        ("a", (1, 1), [1.0], "The grid has one cell: the whole picture decided."),
+        ("a", (1, 2), [0.0, 0.0], "No cell of the picture has any weight."),
+        ("ab", (1, 2), [0.9, 0.1], "The same for all 2 labels: the model looked once, and said "),
+    ],
+)
+def test_labels_whose_maps_show_nothing_of_their_own(
+    picture_of, labels_of, labels, shape, weights, verdict
+):
+    looked = gazes(labels_of(picture_of(*shape), [*labels], [weights] * len(labels)))
+    assert looked.verdict.startswith(verdict)
+    assert [word.word for word in looked.drawn] == (["all 2 labels"] if len(labels) > 1 else [])
+
+
+def test_a_caption_is_of_words(dog):
+    assert (gazes(dog).unit, gazes(dog).sentence) == ("word", dog.written.text)

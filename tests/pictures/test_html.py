@@ -228,3 +228,12 @@ def test_a_frame_holds_the_whole_page(chase):
     holder = Outline(shown)
     assert holder.tags == ["iframe"]
     assert 'height="500"' in shown
+
+
+def test_a_page_of_labels_speaks_of_labels(picture_of, labels_of, dog):
+    page = html.render(labels_of(picture_of(1, 2), ["cat"], [[0.2, 0.8]], probability=0.5))
+    assert "the largest of the label" in page
+    assert "labels that looked at a cell" in page
+    assert '"unit":"label"' in page
+    assert "the largest of the word" in html.render(dog)
+    assert '"unit":"word"' in html.render(dog)

@@ -306,3 +306,18 @@ def test_wrong_arguments_are_refused(dog, options, message):
 def test_a_text_has_no_strip(chase):
     with pytest.raises(UserError, match="read must be a picture here; got a text"):
         strip.render(chase)
+
+
+def test_a_label_has_a_panel_and_its_probability(picture_of, labels_of):
+    weights = [[0.1, 0.1, 0.5, 0.1, 0.1, 0.1]]
+    root = parsed(labels_of(picture_of(2, 3), ["red cat"], weights, probability=0.9712))
+    assert len(panels(root)) == 2
+    assert {"red cat", "top right 0.50", "red cat (probability 0.97)"} <= {
+        element.text for element in texts(root)
+    }
+    legend = said(root)
+    assert "as a part of the largest of its label" in legend
+    assert "the largest of the label" in legend
+    assert "word" not in legend
+    title = root.find(f"{SPACE}title").text
+    assert title == "image classification: dog.jpg → red cat (probability 0.97)"

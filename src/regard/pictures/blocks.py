@@ -78,7 +78,7 @@ def lines(record: Record, look: Look, name: str | None) -> Iterator[str]:
         Lines without their ends; none is wider than the terminal.
     """
     sheet = _Sheet(gazes(record, name), look)
-    sentence = list(folded(record.written.text, look.width))
+    sentence = list(folded(sheet.gazes.sentence, look.width))
     yield from sentence
     if sentence:
         yield ""
@@ -187,6 +187,6 @@ def _legend(sheet: _Sheet) -> Iterator[str]:
     steps = "".join(
         paint(" ", i / (_STEPS - 1), depth=look.colour, theme=look.theme) for i in range(_STEPS)
     )
-    words = "the largest of the word"
+    words = f"the largest of the {sheet.gazes.unit}"
     yield f"0 {steps} {fit(words, max(look.width - _STEPS - 3, 1))}"
     yield from folded(grid, look.width)

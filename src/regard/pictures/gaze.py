@@ -1,4 +1,4 @@
-"""Where in a picture each written word looked, and what of it can be said in words."""
+"""Where in a picture each written word, or label, looked, and what of it can be said in words."""
 
 from __future__ import annotations
 
@@ -58,12 +58,16 @@ class Gazes:
         verdict: What must be said of all words together where their maps do not differ, or
             show nothing; "" where they do.
         shared: Whether one map stands for all words.
+        sentence: What was written: a caption, or labels with their probabilities.
+        unit: What a word is: "word" of a caption, or "label".
     """
 
     picture: Picture
     words: tuple[Gaze, ...]
     verdict: str
     shared: bool
+    sentence: str
+    unit: str
 
     @property
     def drawn(self) -> tuple[Gaze, ...]:
@@ -95,10 +99,35 @@ def gazes(record: Record, name: str | None = None) -> Gazes:
     weights = merged.weights(name)
     kept = [i for i, token in enumerate(merged.written.tokens) if token.start < token.end]
     words = [_gaze(picture, merged.written.tokens[i].text, weights[i]) for i in kept]
-    verdict, shared = _verdict(picture, weights[kept])
+    own = unit(record)
+    verdict, shared = _verdict(picture, weights[kept], own)
     if shared:
-        words = [_gaze(picture, f"all {len(words)} words", weights[kept].mean(axis=0))]
-    return Gazes(picture, tuple(words), verdict, shared)
+        words = [_gaze(picture, f"all {len(words)} {own}s", weights[kept].mean(axis=0))]
+    return Gazes(picture, tuple(words), verdict, shared, _sentence(record), own)
+
+
+def unit(record: Record) -> str:
+    """Say what was written of a picture.
+
+    Args:
+        record: A record whose `read` is a picture.
+
+    Returns:
+        "label" where it was classified, else "word".
+    """
+    return "label" if record.task.endswith("classification") else "word"
+
+
+def _sentence(record: Record) -> str:
+    """Return the text that was written, with the probabilities that are known of labels."""
+    parts = []
+    for token in record.written.tokens:
+        named = record.details.get(f"probability of {token.text}")
+        sure = record.details.get("probability") if named is None else named
+        if unit(record) != "label" or not isinstance(sure, float):
+            return record.written.text
+        parts.append(f"{token.text} (probability {number(sure)})")
+    return ", ".join(parts)
 
 
 def _gaze(picture: Picture, word: str, weights: NDArray[np.float32]) -> Gaze:
@@ -139,21 +168,39 @@ def _is_uniform(weights: NDArray[np.float32]) -> bool:
     return bool(0.5 * np.abs(shares - 1 / len(shares)).sum() <= _SAME)
 
 
-def _verdict(picture: Picture, weights: NDArray[np.float32]) -> tuple[str, bool]:
+_ONE_CELL = {
+    "word": "The grid has one cell: every word looked at the whole picture.",
+    "label": "The grid has one cell: the whole picture decided.",
+}
+_NOWHERE = {
+    "word": "No word looked at the picture.",
+    "label": "No cell of the picture has any weight.",
+}
+_EVEN = {
+    "word": "Every cell has the same weight: no word looked anywhere in particular.",
+    "label": "Every cell has the same weight: none of them decided.",
+}
+_SHARED = {
+    "word": "this does not say where each looked.",
+    "label": "the model looked once, and said them all.",
+}
+
+
+def _verdict(picture: Picture, weights: NDArray[np.float32], unit: str) -> tuple[str, bool]:
     """Return what is said of all maps together, and whether one of them stands for all."""
     if not len(weights):
         return "Nothing was written.", False
     cells = weights[:, : picture.rows * picture.columns]
     if not picture.sentinel and cells.shape[1] == 1:
-        return "The grid has one cell: every word looked at the whole picture.", False
+        return _ONE_CELL[unit], False
     looking = cells[cells.sum(axis=1) >= _NOTHING]
     if not len(looking):
-        return "No word looked at the picture.", False
+        return _NOWHERE[unit], False
     if cells.shape[1] > 1 and all(_is_uniform(row) for row in looking):
-        return "Every cell has the same weight: no word looked anywhere in particular.", False
+        return _EVEN[unit], False
     if len(weights) > 1 and all(_are_same(row, weights.mean(axis=0)) for row in weights):
         count = len(weights)
-        return f"The same for all {count} words: this does not say where each looked.", True
+        return f"The same for all {count} {unit}s: {_SHARED[unit]}", True
     return "", False
 
 

@@ -16,7 +16,7 @@ from regard.pictures.codec import round_weights
 from regard.pictures.colours import STOPS
 from regard.pictures.covers import DIM, HAZE, LIT
 from regard.pictures.document_html import page_data
-from regard.pictures.gaze import gazes
+from regard.pictures.gaze import gazes, unit
 from regard.pictures.lettering import is_right_to_left, visible
 from regard.pictures.picture import Picture
 from regard.pictures.texts import Document
@@ -41,7 +41,7 @@ def render(record: Record) -> str:
     Returns:
         A complete HTML document.
     """
-    style, script, body = _parts(_kind(record))
+    style, script, body = _parts(_kind(record), unit(record))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -66,7 +66,7 @@ def _kind(record: Record) -> str:
 
 
 @cache
-def _parts(kind: str) -> tuple[str, str, str]:
+def _parts(kind: str, what: str = "word") -> tuple[str, str, str]:
     """Put the page together: what all pages share, and the view of this kind."""
     if kind == "document":  # one text with sentences: a page of its own
         own = (_asset(f"document.{ending}") for ending in ("css", "js", "html"))
@@ -77,7 +77,8 @@ def _parts(kind: str) -> tuple[str, str, str]:
     body = _asset("page.html")
     _, *pieces = re.split(r"<!-- (\w+) -->\n", _asset(f"{kind}.html"))
     for name, piece in zip(pieces[::2], pieces[1::2], strict=True):
-        body = body.replace(f"<!-- {name} -->\n", piece)
+        said = piece.replace("word", what) if kind == "picture" else piece
+        body = body.replace(f"<!-- {name} -->\n", said)
     return style, script, body
 
 
@@ -127,8 +128,9 @@ def _views(record: Record) -> dict[str, object]:
     words = record.merge_words()
     merged = _sizes(words) != _sizes(record)
     views = [_view(words), _view(record)] if merged else [_view(record)]
-    picture = {"picture": _picture(record.read)} if isinstance(record.read, Picture) else {}
-    return {"views": views, **picture}
+    if not isinstance(record.read, Picture):
+        return {"views": views}
+    return {"views": views, "picture": _picture(record.read), "unit": unit(record)}
 
 
 def _picture(picture: Picture) -> dict[str, object]:

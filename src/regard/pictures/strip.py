@@ -1,4 +1,4 @@
-"""The strip of a caption as vector graphics: the picture once more for each word, lit by weight.
+"""The strip of a caption or of labels: the picture once more for each, lit by weight.
 
 What a word did not look at is dimmed, as in Show, Attend and Tell; what it looked at keeps its
 colours and turns a little whiter, so that it stands out of a dark photo too. Thin lines show the
@@ -48,7 +48,6 @@ class _Plan:
     """Where everything stands, in pixels."""
 
     gazes: Gazes
-    sentence: str
     heading: str
     style: Style
     opacity: float
@@ -100,6 +99,14 @@ class _Plan:
         """The height at which the sentence begins."""
         return _MARGIN + math.ceil((len(self.panels) + 1) / self.per_row) * self.step
 
+    @property
+    def sentence(self) -> str:
+        return self.gazes.sentence
+
+    @property
+    def unit(self) -> str:
+        return self.gazes.unit
+
     @cached_property
     def reverse(self) -> bool:
         return is_right_to_left(self.sentence)
@@ -122,7 +129,7 @@ class _Plan:
 def render(
     record: Record, *, name: str | None = None, style: Style = "smooth", opacity: float = 0.75
 ) -> str:
-    """Draw where each word of a caption looked: one panel a word, after the picture alone.
+    """Draw where each word of a caption, or label, looked: one panel each, after the picture alone.
 
     Pieces are merged into words. Where all words have the same map, or no map says anything,
     that is said instead of being drawn for each word. Words of a right-to-left caption run from
@@ -147,9 +154,9 @@ def render(
         raise UserError(f"style must be 'smooth' or 'grid'; got {style!r}. Choose one of them.")
     if not 0 <= opacity <= 1:
         raise UserError(f"opacity must be 0 to 1; got {opacity}. 0.75 is usual.")
-    sentence, task = record.written.text, visible(record.task)
+    task = visible(record.task)
     heading = f"{task} ({visible(name)})" if name is not None else task
-    plan = _Plan(gazes(record, name), sentence, heading, style, opacity)
+    plan = _Plan(gazes(record, name), heading, style, opacity)
     body = [*_definitions(plan), *_panels(plan), *_below(plan)]
     height = plan.foot + _foot_height(plan)
     return "\n".join([*_opening(plan, height), *body, "</svg>"]) + "\n"
@@ -264,7 +271,7 @@ def _lines(plan: _Plan) -> list[tuple[str, float, str, bool]]:
     left_out = len(plan.gazes.drawn) - len(plan.panels)
     notes = [plan.gazes.verdict]
     if left_out:
-        notes.append(f"{left_out} more words are not drawn.")
+        notes.append(f"{left_out} more {plan.unit}s are not drawn.")
     for note in filter(None, notes):
         lines += [(line, 15.0, TEXT, False) for line in flow(note, room / 15)]
     return lines
@@ -275,7 +282,7 @@ def _legend_lines(plan: _Plan) -> list[str]:
         return []
     framed = any(gaze.strongest is not None for gaze in plan.panels)
     words = (
-        "Weight of a cell, as a part of the largest of its word, which stands under it. "
+        f"Weight of a cell, as a part of the largest of its {plan.unit}, which stands under it. "
         + _resolution(plan)
     )
     words += " The frame is around the cell of most weight." if framed else ""
@@ -315,7 +322,7 @@ def _legend(plan: _Plan, y: float) -> Iterator[str]:
     yield f'<rect {bar} fill="#8f9aa6"/><rect {bar} fill="url(#veil-{plan.key})"/>'
     common = f'y="{y + 9:.6g}" font-size="11" fill="{QUIET}"'
     yield f'<text x="{_MARGIN:g}" {common}>0</text>'
-    yield f'<text x="{x + width + 8:g}" {common}>the largest of the word</text>'
+    yield f'<text x="{x + width + 8:g}" {common}>the largest of the {plan.unit}</text>'
     for row, line in enumerate(lines):
         place = f'x="{_MARGIN:g}" y="{y + 29 + 16 * row:.6g}" font-size="11"'
         yield text_element(line, place, anchor="start", fill=QUIET)

@@ -17,7 +17,7 @@ from regard.models.describers import PictureSettings, build_describer
 from regard.models.grids import Describer
 from regard.models.picture_classifier import PictureModel, PictureReading, build_picture_model
 from regard.pictures.picture import Picture
-from regard.pictures.records import Map, Record
+from regard.pictures.records import Detail, Map, Record
 from regard.tasks.base import CONFIG, Opened
 from regard.tasks.classification_metrics import Numbers
 from regard.tasks.image_classification_settings import ImageClassifierSettings
@@ -140,13 +140,11 @@ class ImageClassifier(Sight):
         picture = Picture.from_image(seen.image, rows=rows, columns=columns, name=seen.name)
         written = verdict.written
         cells = Map("cells", np.tile(weights, (len(written.tokens), 1)))
-        return Record(
-            "image_classification",
-            picture,
-            written,
-            (cells,),
-            {"probability": round(verdict.probability, 6), "model": self.name},
-        )
+        details: dict[str, Detail] = {"probability": round(verdict.probability, 6)}
+        for label in verdict.labels if len(verdict.labels) > 1 else ():
+            details[f"probability of {label}"] = round(verdict.probabilities[label], 6)
+        details["model"] = self.name
+        return Record("image classification", picture, written, (cells,), details)
 
 
 def load_image_classifier(opened: Opened, device: torch.device) -> ImageClassifier:

@@ -1,6 +1,6 @@
   // The picture
 
-  const invitation = "Point at a word to see where it looked, or at the picture to see which words looked there.";
+  const invitation = `Point at a ${data.unit} to see where it looked, or at the picture to see which ${data.unit}s looked there.`;
   const room = () => $("looks");
   const { rows: down, columns: across, sentinel, width: fullWidth, height: fullHeight, area, whole } = data.picture;
   const count = across * down;
@@ -244,7 +244,7 @@
     photo.addEventListener("load", refresh);
     photo.alt = data.picture.name || "the picture";
     photo.src = data.picture.source;
-    $("veil").setAttribute("aria-label", `Where the chosen word looked, on a grid of ${down} by ${across} cells; the line above says it in words`);
+    $("veil").setAttribute("aria-label", `Where the chosen ${data.unit} looked, on a grid of ${down} by ${across} cells; the line above says it in words`);
     listenStage();
     listenPanels();
     $("play").addEventListener("click", () => { if (timer) stop(); else play(); });
