@@ -82,7 +82,11 @@ def test_many_at_once_are_as_one_by_one() -> None:
             alone = model(one)
             assert result.label == alone.label
             assert result.probability == pytest.approx(alone.probability, abs=1e-5)
+        rated = model.rate(pictures, batch_size=batch_size)
+        each = [list(one.probabilities.values()) for one in model(pictures)]
+        assert np.allclose(rated, each, atol=1e-5)
     assert model([]) == []
+    assert model.rate([]).shape == (0, 3)
 
 
 def test_any_number_of_labels() -> None:

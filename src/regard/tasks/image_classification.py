@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -97,15 +97,27 @@ class ImageClassifier(Sight):
         Raises:
             UserError: `batch_size` is below 1, or a file is no picture.
         """
-        if batch_size < 1:
-            raise UserError(f"batch_size must be at least 1; got {batch_size}. Use 32.")
         shown = image if isinstance(image, list) else [image]
-        found: list[ImageClassification] = []
-        for start in range(0, len(shown), batch_size):
-            seen = [see(one) for one in shown[start : start + batch_size]]
-            reading = self.reading(self.sources([one.image for one in seen]))
-            found += self._results(seen, reading)
+        read = self._read(shown, batch_size)
+        found = [result for seen, reading in read for result in self._results(seen, reading)]
         return found if isinstance(image, list) else found[0]
+
+    def rate(self, images: Sequence[Shown], *, batch_size: int = 32) -> Numbers:
+        """Return the probabilities of the labels alone, without a record of each picture.
+
+        Args:
+            images: Files, or PIL images.
+            batch_size: How many pictures are read at once.
+
+        Returns:
+            A row for each picture, a column for each label.
+
+        Raises:
+            UserError: `batch_size` is below 1, or a file is no picture.
+        """
+        read = self._read(images, batch_size)
+        rows = [self.probabilities(reading.logits) for _, reading in read]
+        return np.concatenate([np.zeros((0, len(self.settings.labels))), *rows])
 
     @torch.inference_mode()
     def reading(self, sources: Tensor) -> PictureReading:
@@ -116,6 +128,15 @@ class ImageClassifier(Sight):
     def probabilities(self, logits: Tensor) -> Numbers:
         """Turn scores into the probabilities of the labels."""
         return label_probabilities(logits, several=self.settings.several)
+
+    def _read(
+        self, images: Sequence[Shown], batch_size: int
+    ) -> Iterator[tuple[list[Seen], PictureReading]]:
+        if batch_size < 1:
+            raise UserError(f"batch_size must be at least 1; got {batch_size}. Use 32.")
+        for start in range(0, len(images), batch_size):
+            seen = [see(one) for one in images[start : start + batch_size]]
+            yield seen, self.reading(self.sources([one.image for one in seen]))
 
     def _results(self, seen: Sequence[Seen], reading: PictureReading) -> list[ImageClassification]:
         own = self.settings

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from regard.config import checked, read_config
@@ -28,6 +27,7 @@ from regard.tasks.image_classification_settings import (
     ImageClassifierSettings,
     ImageDataSettings,
 )
+from regard.tasks.labels import verdicts
 from regard.tasks.networks import load_published
 from regard.tasks.runs import one_file, run_data, set_up, train_run
 from regard.tasks.sight import root_of_images, without_bad
@@ -218,10 +218,10 @@ def evaluate_image_classification(
     own = classifier.settings
     check_alike(own.several, images)
     truth = label_places(images, own.labels)
-    results = classifier(list(images.paths))
-    probabilities = np.array([list(result.probabilities.values()) for result in results])
+    probabilities = classifier.rate(images.paths)
     scores = label_scores(probabilities, truth, several=own.several)
-    written = [", ".join(result.labels) for result in results]
+    said = verdicts(probabilities, own.labels, several=own.several)
+    written = [", ".join(one.labels) for one in said]
     return ImageClassificationEvaluation(scores, written, images)
 
 
