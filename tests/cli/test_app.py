@@ -183,10 +183,13 @@ def test_what_can_be_listed(regard: Any) -> None:
     assert everything.code == 0
     for heading in ("models:", "tasks:", "mechanisms:"):
         assert heading in everything.out
-    tasks = regard("list", "tasks").out
-    assert tasks.splitlines()[0] == "  translation    Text in one language in, text in another out."
-    assert tasks.splitlines()[1].startswith("  captioning     A picture in")
-    assert tasks.splitlines()[2].startswith("  classification A document in")
+    listed = regard("list", "tasks").out.splitlines()
+    tasks = dict(line.split(maxsplit=1) for line in listed)
+    assert tasks["translation"] == "Text in one language in, text in another out."
+    assert tasks["captioning"].startswith("A picture in, a sentence out")
+    assert tasks["classification"].startswith("A document in")
+    assert tasks["image_classification"].startswith("A picture in, its label out")
+    assert len({len(line) - len(line.split(maxsplit=1)[1]) for line in listed}) == 1  # columns
     mechanisms = regard("list", "mechanisms").out
     rows = [line.split(maxsplit=2) for line in mechanisms.splitlines()]
     assert ["additive", "score"] in [row[:2] for row in rows]

@@ -12,6 +12,7 @@ from PIL import Image
 from regard.errors import DataError, UserError
 from regard.models.describers import build_describer
 from regard.models.picture_classifier import build_picture_model
+from regard.models.poolings import Pooled
 from regard.pictures.picture import Picture
 from regard.pictures.records import Record
 from regard.tasks.image_classification import ImageClassifier
@@ -72,6 +73,24 @@ def test_the_record_has_the_weights_that_were_used() -> None:
     assert list(result.probabilities.values()) == pytest.approx(
         reading.logits[0].double().softmax(0).tolist()
     )
+
+
+def test_heads_have_a_map_each() -> None:
+    class TwoHeads(torch.nn.Module):
+        def forward(self, items: torch.Tensor, mask: torch.Tensor) -> Pooled:
+            count = items.shape[1]
+            heads = torch.stack([torch.eye(count)[0], torch.full((count,), 1 / count)])
+            return Pooled(items.mean(dim=1), heads.expand(len(items), -1, -1))
+
+    model = classifier(several=True)
+    model.model.pool = TwoHeads()
+    with torch.no_grad():
+        model.model.output.bias.fill_(100.0)  # every label holds
+    record = model([picture(), picture(1)])[1].record
+    assert [one.name for one in record.maps] == ["head 1", "head 2"]
+    assert record.weights("head 1").shape == (3, 24)
+    assert record.weights("head 1")[2].tolist() == [1.0, *[0.0] * 23]
+    assert np.allclose(record.weights("head 2"), 1 / 24)
 
 
 def test_many_at_once_are_as_one_by_one() -> None:

@@ -45,11 +45,12 @@ class PictureReading(NamedTuple):
 
     Args:
         logits: A score for each label.
-        weights: The weight of each cell, row by row; those of a picture sum to one.
+        weights: The weight of each cell, row by row; those of a picture sum to one. Where the
+            pooling has heads, they come second.
     """
 
     logits: Float[Tensor, "batch labels"]
-    weights: Float[Tensor, "batch cells"]
+    weights: Float[Tensor, "batch *heads cells"]
 
 
 class PictureModel(nn.Module):

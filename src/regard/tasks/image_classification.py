@@ -160,12 +160,14 @@ class ImageClassifier(Sight):
         rows, columns = self.grid
         picture = Picture.from_image(seen.image, rows=rows, columns=columns, name=seen.name)
         written = verdict.written
-        cells = Map("cells", np.tile(weights, (len(written.tokens), 1)))
+        rows_of = (np.tile(one, (len(written.tokens), 1)) for one in np.atleast_2d(weights))
+        names = ["cells"] if weights.ndim == 1 else [f"head {n + 1}" for n in range(len(weights))]
+        maps = tuple(Map(name, matrix) for name, matrix in zip(names, rows_of, strict=True))
         details: dict[str, Detail] = {"probability": round(verdict.probability, 6)}
         for label in verdict.labels if len(verdict.labels) > 1 else ():
             details[f"probability of {label}"] = round(verdict.probabilities[label], 6)
         details["model"] = self.name
-        return Record("image classification", picture, written, (cells,), details)
+        return Record("image classification", picture, written, maps, details)
 
 
 def load_image_classifier(opened: Opened, device: torch.device) -> ImageClassifier:
