@@ -47,7 +47,7 @@ _Texts = list[tuple[str, "tuple[Span, ...] | None"]]
 @click.option("--whole", is_flag=True, help="Take the file, or standard input, for one document.")
 @click.option("--encoding", default="utf-8-sig", show_default=True, help="Of the file.")
 @click.option("--batch-size", type=click.IntRange(1, 4096), default=32, show_default=True)
-@picture_options(several="documents", shown="a text, or with --whole")
+@picture_options(several="documents or pictures", shown="a text, a picture, or with --whole")
 @force_option
 @json_option
 @device_option

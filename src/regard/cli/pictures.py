@@ -75,17 +75,16 @@ def picture_files(paths: Sequence[Path]) -> Iterator[Path]:
     Raises:
         UserError: A folder holds none.
     """
-    from regard.data.images import ENDINGS as READ
+    from regard.data import images
 
     for path in paths:
         if not path.is_dir():
             yield path
             continue
-        found = sorted(one for one in path.rglob("*") if one.suffix.lower() in READ)
+        found = sorted(one for one in path.rglob("*") if one.suffix.lower() in images.ENDINGS)
         if not found:
-            raise UserError(
-                f"must hold pictures ({', '.join(READ)}); it holds none.", where=str(path)
-            )
+            known = ", ".join(images.ENDINGS)
+            raise UserError(f"must hold pictures ({known}); it holds none.", where=str(path))
         yield from found
 
 
