@@ -118,7 +118,8 @@ def test_it_learns_and_looks_at_what_decides(folder: Path, run: Path) -> None:
 def test_the_scores_are_said(run: Path, folder: Path) -> None:
     found = evaluate_classification(str(run), [str(folder / "dev.jsonl")])
     table = found.table()
-    assert {*table} == {"accuracy", "macro_f1", "calibration_error", "documents", "sha256"}
+    expected = {"accuracy", "macro_f1", "calibration_error", "documents", "sha256", "evidence"}
+    assert {*table} == expected
     assert table["documents"] == 40
     assert any(line.startswith("accuracy") for line in found.lines())
     with pytest.raises(UserError, match="must be left out for a classifier"):
