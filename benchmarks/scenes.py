@@ -6,7 +6,8 @@
 
 Scenes of coloured shapes, whose regions are known, are described by a small network and an LSTM
 that looks at 8 x 8 cells. The plain ones hold one or two shapes of a quarter of the side or more,
-the crowded ones up to three from 18 % on. `table` scores what it finds in FOLDER on 1,000 new
+the crowded ones up to three from 18 % on. The look "near" is soft attention over cells that hardly
+see beyond their own pixels. `table` scores what it finds in FOLDER on 1,000 new
 scenes: words that are foretold after the true ones before them, words in their place and whole
 captions when the captioner writes freely, and whether the cell looked at most for a word that names
 a thing lies on that thing; writes `benchmarks/results/scenes.json`.
@@ -50,6 +51,7 @@ HARD = [
 ]
 LOOKS = {
     "soft": ["model.decoder.selection=softmax"],
+    "near": ["model.decoder.selection=softmax", "model.picture.neighbours=0"],
     "hard": HARD,
     "watched": [*HARD, "training.epochs=5", "training.keep=99"],  # for hard_attention.py
     "gumbel": ["model.decoder.selection=gumbel_softmax"],
@@ -186,7 +188,7 @@ def table(folder: Path) -> None:
     """Score every captioner found and write the results."""
     torch.set_num_threads(1)
     rows: dict[str, dict[str, dict[str, float]]] = {}
-    for kind, look in itertools.product(KINDS, ("soft", "hard", "gumbel")):
+    for kind, look in itertools.product(KINDS, ("soft", "near", "hard", "gumbel")):
         found = folder.glob(f"runs/{kind}-{look}-*")
         runs = sorted(run for run in found if (run / "model").is_dir())
         if not runs:

@@ -47,6 +47,17 @@ def test_a_cell_sees_what_lies_there():
     assert difference[5:, :2].sum() == 0
 
 
+@pytest.mark.parametrize(("neighbours", "first", "last"), [(0, 25, 39), (1, 17, 47)])
+def test_how_far_a_cell_sees(neighbours, first, last):
+    describer = SmallDescriber(8, channels=4, neighbours=neighbours).eval().double()
+    given = pixels(64, 64, batch=1).double().requires_grad_()
+    cell = describer(given).view(8, 8, -1)[4, 4]  # its own pixels are 32 to 39
+    (gradient,) = torch.autograd.grad(cell.square().sum(), given)
+    seen = gradient.abs().sum(dim=(0, 1)).nonzero()
+    assert seen.min(dim=0).values.tolist() == [first, first]
+    assert seen.max(dim=0).values.tolist() == [last, last]
+
+
 def test_parts_see_nothing_beyond_their_edges():
     describer = PartsDescriber(SmallDescriber(8, layers=2, channels=4), 2, 4).eval()
     assert describer.grid(32, 64) == (2, 4)
@@ -93,6 +104,8 @@ def test_a_describer_is_trained_with_the_rest():
 def test_settings_and_sizes_are_checked():
     with pytest.raises(MechanismError, match="at least 1; got 0, 3 and 32"):
         SmallDescriber(0)
+    with pytest.raises(MechanismError, match="neighbours must be at least 0; got -1"):
+        SmallDescriber(neighbours=-1)
     with pytest.raises(MechanismError, match="rows and columns must be at least 1; got 0 and 2"):
         PartsDescriber(SmallDescriber(4), 0, 2)
     with pytest.raises(ShapeError, match="divided by 3 rows and 2 columns; got 32 x 32"):

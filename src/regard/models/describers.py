@@ -33,6 +33,8 @@ class PictureSettings(Strict):
         fine: Whether "lite0" also tells its finer features.
         dim: Size of the description of a cell by "small".
         layers: How often "small" halves the sides.
+        neighbours: How many cells each way the last layer of "small" sees: with 0 a cell sees
+            little more than its own pixels, and its weight says more surely where a thing is.
         parts: Set to cut the picture into parts that each go through the network.
     """
 
@@ -42,6 +44,7 @@ class PictureSettings(Strict):
     fine: bool = False
     dim: Size = 128
     layers: Annotated[int, Field(ge=1, le=8)] = 3
+    neighbours: Annotated[int, Field(ge=0, le=8)] = 1
     parts: PartsSettings | None = None
 
 
@@ -61,7 +64,9 @@ def build_describer(settings: PictureSettings) -> Describer:
     if settings.network == "lite0":
         describer = Lite0Describer(Lite0(), fine=settings.fine)
     else:
-        describer = SmallDescriber(settings.dim, layers=settings.layers)
+        describer = SmallDescriber(
+            settings.dim, layers=settings.layers, neighbours=settings.neighbours
+        )
     if settings.parts is not None:
         parts = settings.parts
         if settings.height % parts.rows or settings.width % parts.columns:

@@ -80,6 +80,9 @@ class SmallDescriber(Describer):
     """A small convolutional network, trained with the rest: for drawings and icons.
 
     Each layer halves the sides and describes what it sees by more features; a last one keeps both.
+    Without neighbours in the last one a cell of 8 x 8 pixels sees 7 more to the left and above and
+    none on the other sides; with one neighbour each way 15 and 8. The less a cell sees of others,
+    the surer its weight speaks of its own place, and the less it knows.
     Every pixel comes with its place, so that a cell can tell where it lies. Features are
     normalised over the batch in training, so that a small thing on a wide ground counts as much
     as elsewhere; in evaluation by what was met on average, so that no picture bears on another.
@@ -88,17 +91,22 @@ class SmallDescriber(Describer):
         dim: Size of the description of a cell.
         layers: How often the sides are halved: a cell has `2^layers` pixels on a side.
         channels: Features after the first layer; they double with each.
+        neighbours: How many cells each way the last layer sees.
 
     Raises:
-        MechanismError: A size is below 1.
+        MechanismError: A size is below 1, or `neighbours` below 0.
 
     References:
         Liu et al., An intriguing failing of convolutional neural networks and the CoordConv
         solution, 2018 (places); Ioffe and Szegedy, Batch normalization, 2015.
     """
 
-    def __init__(self, dim: int = 128, *, layers: int = 3, channels: int = 32) -> None:
+    def __init__(
+        self, dim: int = 128, *, layers: int = 3, channels: int = 32, neighbours: int = 1
+    ) -> None:
         super().__init__()
+        if neighbours < 0:
+            raise MechanismError(f"neighbours must be at least 0; got {neighbours}. 1 is usual.")
         if min(dim, layers, channels) < 1:
             raise MechanismError(
                 f"dim, layers and channels must be at least 1; got {dim}, {layers} and {channels}. "
@@ -108,7 +116,7 @@ class SmallDescriber(Describer):
         sizes = [5, *(min(channels * 2**place, dim) for place in range(layers)), dim]
         self.blocks = nn.Sequential(
             *(_block(*pair, stride=2) for pair in itertools.pairwise(sizes[:-1])),
-            _block(sizes[-2], dim, stride=1),
+            _block(sizes[-2], dim, stride=1, reach=neighbours),
         )
 
     def grid(self, height: int, width: int) -> tuple[int, int]:
@@ -131,9 +139,10 @@ class SmallDescriber(Describer):
         return maps.flatten(2).transpose(1, 2)
 
 
-def _block(channels: int, out_channels: int, *, stride: int) -> nn.Module:
+def _block(channels: int, out_channels: int, *, stride: int, reach: int = 1) -> nn.Module:
+    width = 2 * reach + 1
     return nn.Sequential(
-        nn.Conv2d(channels, out_channels, 3, stride=stride, padding=1, bias=False),
+        nn.Conv2d(channels, out_channels, width, stride=stride, padding=reach, bias=False),
         nn.BatchNorm2d(out_channels),
         nn.ReLU(),
     )
