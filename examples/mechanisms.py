@@ -37,7 +37,13 @@ from regard.attention import (
     scores,
     selections,
 )
-from regard.attention.pooling import POOLINGS, AttentionPooling, FeedForwardAttention, StepAttention
+from regard.attention.pooling import (
+    POOLINGS,
+    AttentionPooling,
+    FeedForwardAttention,
+    MultiHeadPooling,
+    StepAttention,
+)
 from regard.pictures import Map, Record, Text, Token
 
 DIM = 8
@@ -178,6 +184,17 @@ def feed_forward() -> nn.Module:
     )
 
 
+def multihead() -> nn.Module:
+    """Ask in one head for the first half of the words, in the other for the second."""
+    plain = {
+        f"attention.{name}_projection.{kind}": torch.eye(DIM) if kind == "weight" else nothing
+        for nothing in (torch.zeros(DIM),)
+        for name in ("query", "key", "value", "out")
+        for kind in ("weight", "bias")
+    }
+    return filled(MultiHeadPooling(DIM, 2), {**plain, "query": 2.0 * TELLING[0]})
+
+
 def step() -> nn.Module:
     """Let each feature weigh the steps by what it holds there."""
     steps = len(CHINESE)
@@ -228,6 +245,7 @@ RECIPES: dict[str, dict[str, Callable[[], Any]]] = {
     "pooling": {
         "attention_pooling": attention_pooling,
         "feed_forward": feed_forward,
+        "multihead": multihead,
         "step": step,
     },
 }
@@ -261,6 +279,9 @@ def pooled(pooling: nn.Module) -> tuple[Text, Text, Tensor]:
     if isinstance(pooling, StepAttention):
         features = text_of((*ENGLISH, "place", "unused"), " ", None)
         return TARGET, features, pooling(QUERIES).weights[0].T  # (features, steps)
+    if isinstance(pooling, MultiHeadPooling):
+        heads = text_of(("first", "second"), " ", None)
+        return SOURCE, heads, pooling(KEYS).weights[0]  # (heads, keys)
     return SOURCE, text_of(("all",), "", None), pooling(KEYS).weights
 
 

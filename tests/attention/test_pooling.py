@@ -7,7 +7,12 @@ import torch
 from torch import nn
 
 from regard.attention import SELECTIONS, Monotonic, Traits
-from regard.attention.pooling import AttentionPooling, FeedForwardAttention, StepAttention
+from regard.attention.pooling import (
+    AttentionPooling,
+    FeedForwardAttention,
+    MultiHeadPooling,
+    StepAttention,
+)
 from regard.errors import MaskError, MechanismError, ShapeError
 from regard.testing import check_attention
 
@@ -119,6 +124,79 @@ def test_gates_can_shut_items_off():
     assert torch.allclose(pooling(torch.randn(2, 5, 4)).weights, torch.full((2, 5), 0.2))
 
 
+def heads_in_loops(pooling, items):
+    attention = pooling.attention
+    size = 4 // attention.num_heads
+    query = attention.query_projection(pooling.query)
+    keys, values = attention.key_projection(items), attention.value_projection(items)
+    weights, parts = [], []
+    for head in range(attention.num_heads):
+        own = slice(head * size, (head + 1) * size)
+        powers = [math.exp(float(key[own] @ query[own]) / math.sqrt(size)) for key in keys]
+        shares = [power / sum(powers) for power in powers]
+        weights.append(shares)
+        parts += [
+            sum(share * float(value[own][f]) for share, value in zip(shares, values, strict=True))
+            for f in range(size)
+        ]
+    return weights, attention.out_projection(torch.tensor(parts))
+
+
+def test_multihead_pooling_is_that_of_plain_loops():
+    pooling = MultiHeadPooling(4, 2).eval()
+    nn.init.normal_(pooling.attention.out_projection.bias)
+    items, mask = torch.randn(2, 5, 4), torch.ones(2, 5, dtype=torch.bool)
+    mask[1, 3:] = False
+    with torch.no_grad():
+        context, weights, *_ = pooling(items, mask=mask)
+        for row, count in ((0, 5), (1, 3)):
+            shares, expected = heads_in_loops(pooling, items[row, :count])
+            assert torch.allclose(weights[row, :, :count], torch.tensor(shares), atol=1e-6)
+            assert not weights[row, :, count:].any()
+            assert torch.allclose(context[row], expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_multihead_pooling_keeps_what_poolings_promise(dtype):
+    pooling = MultiHeadPooling(4, 2).to(dtype)
+    nn.init.normal_(pooling.attention.out_projection.bias)
+    items = torch.randn(2, 5, 4).to(dtype)
+    mask = torch.tensor([[True, True, False, True, False], [False] * 5])
+    hidden = ~mask.unsqueeze(-1)
+    first = pooling(items.masked_fill(hidden, math.nan).requires_grad_(), mask=mask)
+    again = pooling(items.masked_fill(hidden, 7.0), mask=mask)
+    assert torch.equal(first.context, again.context)
+    assert first.context.dtype == dtype
+    assert not first.weights[0, :, ~mask[0]].any()
+    assert not first.weights[1].any()
+    assert not first.context[1].any()
+    sums = first.weights[0].float().sum(-1)
+    assert torch.allclose(sums, torch.ones_like(sums), atol=1e-2)
+    order = torch.tensor([4, 2, 0, 1, 3])
+    turned = pooling(items[:, order], mask=mask[:, order]).context
+    near = 1e-6 if dtype in (torch.float32, torch.float64) else 0.05
+    assert torch.allclose(turned, first.context, atol=near)
+    first.context.float().square().sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in pooling.parameters())
+    assert pooling.query.grad.any()
+    assert pooling(torch.zeros(2, 0, 4, dtype=dtype)).context.tolist() == [[0.0] * 4] * 2
+    assert pooling(torch.zeros(0, 3, 4, dtype=dtype)).weights.shape == (0, 2, 3)
+
+
+def test_multihead_pooling_conforms_and_has_exact_gradients():
+    report = check_attention(
+        MultiHeadPooling(4, 2).attention, query_dim=4, checks=None, raises=False
+    )
+    assert report.ok, report
+    pooling = MultiHeadPooling(4, 2, score="additive", selection="entmax").double()
+    items = torch.randn(2, 4, 4, dtype=torch.float64, requires_grad=True)
+    mask = torch.tensor([[True] * 4, [True, False, True, True]])
+    assert torch.autograd.gradcheck(lambda i: pooling(i, mask=mask).context, items)
+    sampled = MultiHeadPooling(4, 2, selection="sampled").train()
+    attended = sampled(items.float(), generator=torch.Generator().manual_seed(1))
+    assert attended.log_prob.shape == (2,)
+
+
 def steps_in_loops(attention, sequence):
     steps, features = sequence.shape
     columns = []
@@ -192,6 +270,12 @@ def test_settings_and_shapes_are_checked():
         AttentionPooling(4, hidden_dim=-1)
     with pytest.raises(MechanismError, match=r"nor look at a query.*got Monotonic"):
         AttentionPooling(4, selection=Monotonic())
+    with pytest.raises(MechanismError, match=r"must not go step by step.*got .*HeadSelections"):
+        MultiHeadPooling(4, 2, selection="monotonic")
+    with pytest.raises(MechanismError, match="num_heads must divide query_dim; got 3 and 4"):
+        MultiHeadPooling(4, 3)
+    with pytest.raises(ShapeError, match="key must have size key_dim=4"):
+        MultiHeadPooling(4, 2)(torch.zeros(2, 3, 5))
     with pytest.raises(MechanismError, match="steps must be at least 1; got 0"):
         StepAttention(0)
     with pytest.raises(MechanismError, match=r"activation must be None or 'tanh'.*got 'relu'"):
@@ -202,5 +286,5 @@ def test_settings_and_shapes_are_checked():
         StepAttention(3)(torch.zeros(2, 3, 5), mask=torch.ones(2, 3))
     with pytest.raises(ShapeError, match="key must have size key_dim=4"):
         AttentionPooling(4)(torch.zeros(2, 3, 5))
-    assert AttentionPooling(4).key_dim == 4
+    assert AttentionPooling(4).key_dim == MultiHeadPooling(4, 2).key_dim == 4
     assert Traits().normalised

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from regard.attention import functional
 from regard.attention.core import Attention
 from regard.attention.masks import checked
+from regard.attention.multihead import MultiHead
 from regard.attention.parts import Attended, Score, Selection, State, Traits
 from regard.attention.scores.sizes import check_positive
 from regard.errors import MechanismError, ShapeError
@@ -192,6 +193,91 @@ class FeedForwardAttention(Pooling):
         super().__init__(LinearSalience(key_dim), selection, dropout)
 
 
+class MultiHeadPooling(nn.Module):
+    """Pool by a learned query in several heads: `z = out(concat_h Σ_j α_hj W_v h_j)`.
+
+    `α_h = softmax(score(W_q q, W_k h_j))` in every head, `q` learned: each head may ask for
+    something else, and the result holds what all of them found. The order of the items does not
+    matter. With one head it is still not AttentionPooling, whose result is a sum of the items
+    themselves: here they are projected before they are weighed and after they are summed.
+
+    Args:
+        key_dim: Size of the items, and of the result.
+        num_heads: How many heads; they divide the size.
+        score: How items are scored: a part for queries and keys of the size of a head, or its name.
+        selection: How scores become weights: a part, or its name.
+        dropout: Probability that a weight is dropped in training.
+
+    Raises:
+        MechanismError: The heads do not divide the size, or a part goes step by step.
+
+    Example:
+        >>> context, weights, *_ = MultiHeadPooling(8, 2)(torch.ones(3, 5, 8))
+        >>> context.shape, weights.shape
+        (torch.Size([3, 8]), torch.Size([3, 2, 5]))
+
+    References:
+        Lee et al., Set Transformer, 2019 (pooling by multi-head attention).
+    """
+
+    def __init__(
+        self,
+        key_dim: int,
+        num_heads: int = 4,
+        *,
+        score: Score | str = "scaled_dot",
+        selection: Selection | str = "softmax",
+        dropout: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.attention = MultiHead(
+            num_heads, key_dim, score=score, selection=selection, dropout=dropout
+        )
+        if self.attention.traits.stateful:
+            raise MechanismError(
+                f"score and selection must not go step by step where one query asks once; got "
+                f"{self.attention.name}. Use scaled_dot and softmax."
+            )
+        self.query = nn.Parameter(torch.empty(key_dim))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the query anew, and what the attention has."""
+        nn.init.normal_(self.query)
+        self.attention.reset_parameters()
+
+    @property
+    def key_dim(self) -> int:
+        """Size of the items, and of the result."""
+        return self.attention.key_dim
+
+    def forward(
+        self,
+        items: Float[Tensor, "batch items key_dim"],
+        *,
+        mask: Bool[Tensor, "batch items"] | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Attended:
+        """Weigh the items in every head, and put together what each has read.
+
+        Args:
+            items: The items; what the mask hides may hold anything.
+            mask: True = counts.
+            generator: What draws, where the selection samples; by default PyTorch's global one.
+
+        Returns:
+            Context `(batch, key_dim)` and weights `(batch, heads, items)`; zeros for a row without
+            items.
+
+        Raises:
+            ShapeError: A size does not fit, or the axes are wrong.
+            MaskError: The mask has the wrong type or shape.
+        """
+        query = self.query.expand(items.shape[0], -1)
+        attended: Attended = self.attention(query, items, mask=mask, generator=generator)
+        return attended
+
+
 class StepAttention(nn.Module):
     """Weigh the steps of a sequence of fixed length, for each feature by itself.
 
@@ -276,5 +362,6 @@ class StepAttention(nn.Module):
 POOLINGS: dict[str, type[nn.Module]] = {
     "attention_pooling": AttentionPooling,
     "feed_forward": FeedForwardAttention,
+    "multihead": MultiHeadPooling,
     "step": StepAttention,
 }
