@@ -15,7 +15,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regard.data.batches import halves, loader, mixed_plan, packed_plan, pad, plan
+from regard.data.batches import (
+    halves,
+    loader,
+    mixed_plan,
+    packed_plan,
+    pad,
+    plan,
+    reading_plan,
+)
 from regard.errors import DataError, EnvironmentFault, MissingExtraError, UserError
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=60)
@@ -247,3 +255,17 @@ def test_packed_batches_change_with_seed_and_epoch() -> None:
     assert len({str(plan) for plan in plans}) == 3
     with pytest.raises(UserError, match="tokens must be at least 1; got 0"):
         packed_plan([1], tokens=0, seed=0, epoch=0)
+
+
+@given(st.lists(st.integers(0, 30), max_size=40), st.integers(1, 60), st.integers(1, 9))
+def test_a_plan_for_reading_has_every_sample_once(
+    lengths: list[int], tokens: int, most: int
+) -> None:
+    made = reading_plan(lengths, tokens=tokens, max_sentences=most)
+    flat = [index for batch in made for index in batch]
+    assert sorted(flat) == list(range(len(lengths)))
+    longest = [max(1, lengths[index]) for index in flat]
+    assert longest == sorted(longest)
+    for batch in made:
+        assert len(batch) <= most
+        assert len(batch) == 1 or len(batch) * max(lengths[index] for index in batch) <= tokens

@@ -153,6 +153,30 @@ def packed_plan(
     return batches
 
 
+def reading_plan(lengths: Sequence[int], *, tokens: int, max_sentences: int) -> Plan:
+    """Put samples of similar length together, the shortest first: to be read, not learnt from.
+
+    Args:
+        lengths: The length of each sample.
+        tokens: Most padded tokens of a batch; a longer sample is a batch of its own.
+        max_sentences: Most samples in a batch.
+
+    Returns:
+        The plan; every sample stands in it once.
+
+    Raises:
+        UserError: A bound is below 1.
+
+    Example:
+        >>> reading_plan([9, 2, 3], tokens=9, max_sentences=2)
+        [[1, 2], [0]]
+    """
+    _check_bounds(tokens, max_sentences)
+    longest = _longest([(length,) for length in lengths])
+    order = sorted(range(len(longest)), key=longest.__getitem__)
+    return _fill(order, longest, tokens=tokens, most=max_sentences)
+
+
 def _pack(order: Sequence[int], sizes: Sequence[int], *, tokens: int, most: int) -> Plan:
     batches: Plan = []
     total = 0

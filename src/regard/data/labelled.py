@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -212,8 +212,39 @@ def known_labels(documents: Labelled) -> tuple[str, ...]:
             "the column of the label.",
             where=documents.file,
         )
+    return in_order(found)
+
+
+def in_order(labels: Collection[str]) -> tuple[str, ...]:
+    """Sort labels: numbers by their size, else by their spelling.
+
+    Args:
+        labels: The labels.
+
+    Returns:
+        Them, each once.
+    """
+    found = set(labels)
     numbers = all(label.lstrip("-").isdecimal() for label in found)
     return tuple(sorted(found, key=(lambda label: (int(label), label)) if numbers else None))
+
+
+def unknown_label(label: str, known: Sequence[str], *, where: str) -> DataError:
+    """Say that a label is none of those that a model knows.
+
+    Args:
+        label: The label.
+        known: Those that the model knows.
+        where: The place of the label.
+
+    Returns:
+        The error, to be raised.
+    """
+    return DataError(
+        f"label must be one of those of the training data; got {label[:60]!r}; "
+        f"{did_you_mean(label, known)}.",
+        where=where,
+    )
 
 
 def label_places(documents: Labelled, known: Sequence[str]) -> list[list[int]]:
@@ -234,11 +265,7 @@ def label_places(documents: Labelled, known: Sequence[str]) -> list[list[int]]:
     for index, labels in enumerate(documents.labels):
         for label in labels:
             if label not in place:
-                raise DataError(
-                    f"label must be one of those of the training data; got {label[:60]!r}; "
-                    f"{did_you_mean(label, known)}.",
-                    where=documents.where(index),
-                )
+                raise unknown_label(label, known, where=documents.where(index))
         found.append(sorted(place[label] for label in labels))
     return found
 
