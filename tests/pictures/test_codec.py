@@ -132,18 +132,18 @@ def set_at(*path):
 
 
 WRONG = {
-    "unknown version": (set_at("schema_version", 4), "schema_version must be from 1 to 3; got 4"),
+    "unknown version": (set_at("schema_version", 5), "schema_version must be from 1 to 4; got 5"),
     "version as text": (
         set_at("schema_version", "1"),
-        "schema_version must be from 1 to 3; got '1'",
+        "schema_version must be from 1 to 4; got '1'",
     ),
     "version as truth": (
         set_at("schema_version", True),
-        "schema_version must be from 1 to 3; got True",
+        "schema_version must be from 1 to 4; got True",
     ),
     "no version": (
         lambda d: d.pop("schema_version"),
-        "schema_version must be from 1 to 3; got None",
+        "schema_version must be from 1 to 4; got None",
     ),
     "missing key": (lambda d: d.pop("maps"), "record must have the key 'maps'"),
     "extra key": (set_at("detials", {}), "did you mean 'details'?"),

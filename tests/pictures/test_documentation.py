@@ -15,7 +15,7 @@ def structure(drawn):
 
 def run_example(place):
     codes = re.findall(r"```python\n(.*?)```", (DOCS / "pictures.md").read_text("utf-8"), re.DOTALL)
-    assert len(codes) == 2
+    assert len(codes) == 3
     exec(compile(codes[place], "pictures.md", "exec"), {"__name__": "pictures"})
 
 
@@ -24,6 +24,11 @@ def test_the_example_of_a_document_is_drawn(capsys):
     drawn = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out)
     assert "0.90    The cup broke!" in drawn
     assert "<- broke 0.80" in drawn
+
+
+def test_the_example_of_a_series_is_drawn(capsys):
+    run_example(2)
+    assert "<- step 3 0.80" in capsys.readouterr().out
 
 
 def test_the_example_draws_the_picture_of_the_page(tmp_path, monkeypatch):

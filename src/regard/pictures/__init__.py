@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from regard.pictures.picture import Picture
 from regard.pictures.records import Map, Record
+from regard.pictures.series import Series
 from regard.pictures.texts import Document, Passage, Text, Token
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ __all__ = [
     "Passage",
     "Picture",
     "Record",
+    "Series",
     "Text",
     "Token",
     "detect_colour",

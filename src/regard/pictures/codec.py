@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from regard.errors import FileFormatError, UserError, did_you_mean
 from regard.pictures.picture import LARGEST_COPY, Box, Picture
 from regard.pictures.records import Detail, Map, Record
+from regard.pictures.series import Series
 from regard.pictures.texts import Document, Passage, Text, Token
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _RECORD_KEYS = ("schema_version", "task", "read", "written", "maps", "details")
 _TEXT_KEYS = ("type", "text", "language", "tokens")
 _DOCUMENT_KEYS = (*_TEXT_KEYS, "sentences")
+_SERIES_KEYS = (*_TEXT_KEYS, "features", "values")
 _PICTURE_KEYS = (
     "type",
     "name",
@@ -65,6 +67,8 @@ def encode(record: Record) -> str:
 
 def _version(read: Text | Picture) -> int:
     """Return the oldest version that has what was read, so that older readers read it."""
+    if isinstance(read, Series):
+        return 4
     if isinstance(read, Document):
         return 3
     return 2 if isinstance(read, Picture) else 1
@@ -96,6 +100,9 @@ def _encode_text(text: Text) -> dict[str, object]:
     }
     if isinstance(text, Document):
         data |= {"type": "document", "sentences": [list(one) for one in text.sentences]}
+    if isinstance(text, Series):
+        rows = [list(row) for row in text.values]
+        data |= {"type": "series", "features": list(text.features), "values": rows}
     return data
 
 
@@ -132,7 +139,7 @@ def decode(text: str) -> Record:
     version = data.get("schema_version")
     if type(version) is not int or not 1 <= version <= Record.SCHEMA_VERSION:
         raise _wrong("schema_version", f"be from 1 to {Record.SCHEMA_VERSION}", version)
-    is_document = version > 2
+    is_document = version == 3
     keys = (*_RECORD_KEYS, "sentence_maps") if is_document else _RECORD_KEYS
     record = _object(data, "record", keys)
     read, written = _read(record["read"], version), _text(record["written"], "written")
@@ -228,8 +235,10 @@ def _value(value: object, name: str, kind: type[T]) -> T:
 
 def _read(value: object, version: int) -> Text | Picture:
     kind = value.get("type") if isinstance(value, dict) else None
-    if kind == "document" and version > 2:
+    if kind == "document" and version == 3:
         return _document(value, "read")
+    if kind == "series" and version > 3:
+        return _series(value, "read")
     return _picture(value, "read") if kind == "picture" and version > 1 else _text(value, "read")
 
 
@@ -240,6 +249,22 @@ def _document(value: object, name: str) -> Document:
     sentences = tuple(_passage(entry, f"{name}.sentences[{i}]") for i, entry in enumerate(entries))
     try:
         return Document(text.text, text.tokens, text.language, sentences)
+    except UserError as error:
+        raise FileFormatError(f"{name}.{error.message}") from error
+
+
+def _series(value: object, name: str) -> Series:
+    data = _object(value, name, _SERIES_KEYS)
+    text = _text({**{key: data[key] for key in _TEXT_KEYS}, "type": "text"}, name)
+    names = _list(data["features"], f"{name}.features")
+    features = tuple(_value(one, f"{name}.features[{i}]", str) for i, one in enumerate(names))
+    rows = _list(data["values"], f"{name}.values")
+    values = [
+        tuple(None if number is None else _number(number, f"{name}.values[{i}]") for number in row)
+        for i, row in enumerate(_list(one, f"{name}.values[{i}]") for i, one in enumerate(rows))
+    ]
+    try:
+        return Series(text.text, text.tokens, text.language, features, tuple(values))
     except UserError as error:
         raise FileFormatError(f"{name}.{error.message}") from error
 

@@ -12,6 +12,7 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from regard.pictures import series_html
 from regard.pictures.codec import round_weights
 from regard.pictures.colours import STOPS
 from regard.pictures.covers import DIM, HAZE, LIT
@@ -19,6 +20,7 @@ from regard.pictures.document_html import page_data
 from regard.pictures.gaze import gazes, unit
 from regard.pictures.lettering import is_right_to_left, visible
 from regard.pictures.picture import Picture
+from regard.pictures.series import Series
 from regard.pictures.texts import Document
 
 if TYPE_CHECKING:
@@ -31,8 +33,8 @@ def render(record: Record) -> str:
     """Draw a record as one interactive HTML page.
 
     Pointing at a word shows what it looked at, or what looked at it: in a matrix, or in the
-    picture that was read. Of a document the strongest sentences are shown, their words shaded. The
-    page carries its data, style and script; a content security policy
+    picture that was read. Of a document the strongest sentences are shown, their words shaded; of
+    a series its chart. The page carries its data, style and script; a content security policy
     lets nothing else in. Texts are put in as text.
 
     Args:
@@ -41,7 +43,8 @@ def render(record: Record) -> str:
     Returns:
         A complete HTML document.
     """
-    style, script, body = _parts(_kind(record), unit(record))
+    series = isinstance(record.read, Series)
+    style, script, body = _chart(record) if series else _parts(_kind(record), unit(record))
     policy = (
         f"default-src 'none'; style-src '{_digest(style)}'; script-src '{_digest(script)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -55,8 +58,14 @@ def render(record: Record) -> str:
         '<link rel="icon" href="data:,">\n'
         f"<style>{style}</style>\n</head>\n"
     )
+    if series:  # all is drawn already
+        return f"{head}{body}</body>\n</html>\n"
     data = f'<script type="application/json" id="data">{_data(record)}</script>\n'
     return f"{head}{body}{data}<script>{script}</script>\n</body>\n</html>\n"
+
+
+def _chart(record: Record) -> tuple[str, str, str]:
+    return _asset("page.css") + series_html.STYLE, "", series_html.body(record)
 
 
 def _kind(record: Record) -> str:

@@ -103,7 +103,7 @@ class Record:
         [[(1, 0.75)]]
     """
 
-    SCHEMA_VERSION: ClassVar[int] = 3
+    SCHEMA_VERSION: ClassVar[int] = 4
 
     task: str
     read: Text | Picture

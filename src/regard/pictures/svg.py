@@ -21,6 +21,7 @@ from regard.pictures.drawing import (
 )
 from regard.pictures.lettering import is_right_to_left, visible
 from regard.pictures.picture import Picture
+from regard.pictures.series import Series
 from regard.pictures.texts import Document
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ class _Plan:
 
 
 def render(record: Record, *, name: str | None = None) -> str:
-    """Draw a record in SVG: an alignment matrix, a strip of a picture, or a document.
+    """Draw a record in SVG: an alignment matrix, a strip of a picture, a document, a series.
 
     Columns are what was read, rows are what was written; the columns run from the right where
     the text does. Labels are text, so they can be searched and copied.
@@ -113,6 +114,10 @@ def render(record: Record, *, name: str | None = None) -> str:
         from regard.pictures import strip  # noqa: PLC0415
 
         return strip.render(record, name=name)
+    if isinstance(record.read, Series):
+        from regard.pictures import series_svg  # noqa: PLC0415
+
+        return series_svg.render(record, name=name)
     if isinstance(record.read, Document):
         from regard.pictures import document_svg  # noqa: PLC0415
 

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TextIO
 
-from regard.pictures import document_terminal
+from regard.pictures import document_terminal, series_terminal
 from regard.pictures.blocks import Look, lines
 from regard.pictures.colours import Depth, Theme, paint, scale_top
 from regard.pictures.lettering import cells, fit, isolate, pad, visible
 from regard.pictures.picture import Picture
+from regard.pictures.series import Series
 from regard.pictures.texts import Document
 
 if TYPE_CHECKING:
@@ -91,6 +92,8 @@ def render(
     if width is None:
         width = shutil.get_terminal_size().columns
     look = Look(max(width, _NARROWEST), colour, theme, numbers)
+    if isinstance(record.read, Series):
+        return "\n".join(series_terminal.lines(record, look, name)) + "\n"
     if isinstance(record.read, Document):
         return "\n".join(document_terminal.lines(record, look)) + "\n"
     if isinstance(record.read, Picture):
