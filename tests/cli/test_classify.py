@@ -142,7 +142,7 @@ def test_what_is_wrong_is_one_line(refused: Any, run: Path, tmp_path: Path) -> N
     assert "--whole: counts for a file" in refuse("x", "--whole")
     assert "none.txt: cannot be read" in refuse("--file", tmp_path / "none.txt")
     assert "must end in .svg" in refuse("x", "--picture", tmp_path / "a.gif")
-    assert "classifies documents" in refused("classify", "--model", "en-zh", "x")
+    assert "of documents or pictures" in refused("classify", "--model", "en-zh", "x")
     assert "--beam: must be left out" in refused("evaluate", run, "--beam", "2")
     file.write_bytes(b"\xff\xfe")
     assert "a.txt:1: text must be utf-8" in refuse("--file", file)

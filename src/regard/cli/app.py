@@ -20,7 +20,7 @@ from regard.errors import RegardError, did_you_mean
 VERBS = {
     "translate": "Translate text and show where the model looked.",
     "caption": "Describe pictures and show where the model looked for each word.",
-    "classify": "Classify documents or pictures and show what decided.",
+    "classify": "Classify documents, pictures or series and show what decided.",
     "train": "Train a model from a config.",
     "evaluate": "Score a model on files it has not seen.",
     "check": "Check a config and its data without training.",

@@ -1,4 +1,4 @@
-"""`regard classify`: documents or pictures in, labels out, and what decided."""
+"""`regard classify`: documents, pictures or sequences in, labels out, and what decided."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from regard.cli.classify_pictures import Shape, classify_pictures
+from regard.cli.classify_sequences import classify_sequences
 from regard.cli.common import (
     device_option,
     force_option,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from regard.pictures.evidence import Word
     from regard.tasks.classification import Classification, DocumentClassifier
     from regard.tasks.image_classification import ImageClassifier
+    from regard.tasks.sequences import SequenceClassifier, SequenceRegressor
 
 _AT_ONCE = 256  # documents classified before the first label is written
 
@@ -42,7 +44,7 @@ _Texts = list[tuple[str, "tuple[Span, ...] | None"]]
     "--file",
     "path",
     type=click.Path(path_type=Path),
-    help="Classify the lines of a file, or the documents of a .jsonl file.",
+    help="Classify the lines of a file, the documents of a .jsonl file, or a table of sequences.",
 )
 @click.option("--whole", is_flag=True, help="Take the file, or standard input, for one document.")
 @click.option("--encoding", default="utf-8-sig", show_default=True, help="Of the file.")
@@ -77,46 +79,66 @@ def command(  # noqa: PLR0913 - one argument for each option
     With a model of pictures: PICTURE is a file, or a folder of them. For a single one its label, a
     tab, the probability, and below it the picture, lit where the model looked; for several a line
     for each, with file, label and probability.
+
+    With a model of sequences: --file is a table (.csv, .tsv, .parquet), a row a step. For each
+    sequence its name, its label and the probability, or its values, and the steps of most weight,
+    counted from 1.
     """
     load_torch()
+    from regard.tasks.classification import DocumentClassifier
     from regard.tasks.image_classification import ImageClassifier
 
     set_threads(threads)
     classifier = _classifier(model, device)
+    shape = Shape(picture, show, force, as_json, batch_size)
     if isinstance(classifier, ImageClassifier):
         if path is not None or whole:
             option = "--whole" if path is None else "--file"
             raise UserError("counts for documents; name pictures or folders.", where=option)
-        shape = Shape(picture, show, force, as_json, batch_size)
         classify_pictures(classifier, texts, shape)
+        return
+    if not isinstance(classifier, DocumentClassifier):
+        unused = {"TEXT": texts, "--whole": whole}
+        classify_sequences(classifier, path, shape, unused=unused)
         return
     given = _given(texts, path, encoding, whole=whole)
     if picture is not None:
         check_picture(picture, len(given), force=force, inputs=[path] if path else [])
-    alone = whole or (bool(texts) and texts != ("-",))
-    shown = alone if show is None else show
+    _classify_documents(classifier, given, shape, alone=whole or (bool(texts) and texts != ("-",)))
+
+
+def _classify_documents(
+    classifier: DocumentClassifier, given: _Texts, shape: Shape, *, alone: bool
+) -> None:
+    shown = alone if shape.show is None else shape.show
     number = 0
     for start in range(0, len(given), _AT_ONCE):
         part = [classifier.read(*one) for one in given[start : start + _AT_ONCE]]
-        for result in classifier.classify(part, batch_size=batch_size):
+        for result in classifier.classify(part, batch_size=shape.batch_size):
             number += 1
-            if picture is not None:
-                result.save(numbered(picture, number, len(given)), overwrite=force)
-            if as_json:
+            if shape.picture is not None:
+                file = numbered(shape.picture, number, len(given))
+                result.save(file, overwrite=shape.force)
+            if shape.as_json:
                 write_json(_as_table(result))
             else:
                 write_lines(*_as_lines(result, show=shown, alone=alone))
 
 
-def _classifier(model: str, device: str) -> DocumentClassifier | ImageClassifier:
+def _classifier(
+    model: str, device: str
+) -> DocumentClassifier | ImageClassifier | SequenceClassifier | SequenceRegressor:
     from regard.tasks import load
     from regard.tasks.classification import DocumentClassifier
     from regard.tasks.image_classification import ImageClassifier
+    from regard.tasks.sequences import SequenceClassifier, SequenceRegressor
 
     classifier = load(model, device=device)
-    if not isinstance(classifier, DocumentClassifier | ImageClassifier):
+    kinds = DocumentClassifier | ImageClassifier | SequenceClassifier | SequenceRegressor
+    if not isinstance(classifier, kinds):
         raise UserError(
-            "must be a model that classifies documents or pictures; choose another.", where=model
+            "must be a model of documents or pictures, or of sequences; choose another.",
+            where=model,
         )
     return classifier
 

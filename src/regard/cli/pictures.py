@@ -15,6 +15,7 @@ from regard.cli.common import Function, check_output
 from regard.errors import UserError
 
 if TYPE_CHECKING:
+    from regard.pictures import Record
     from regard.tasks.output import Looked
 
 ENDINGS = (".svg", ".html", ".json", ".png")
@@ -95,10 +96,15 @@ def numbered(picture: Path, number: int, count: int) -> Path:
 
 def look_lines(result: Looked) -> Iterator[str]:
     """Draw where the model looked, below an empty line, for the terminal at hand."""
+    if result.looked is not None and result.looked.written.tokens:
+        yield from record_lines(result.looked)
+
+
+def record_lines(record: Record) -> Iterator[str]:
+    """Draw a record, below an empty line, for the terminal at hand."""
     from regard.pictures import detect_colour, render_terminal
 
-    if result.looked is not None and result.looked.written.tokens:
-        columns = shutil.get_terminal_size().columns
-        colour = detect_colour(sys.stdout, os.environ)
-        yield ""
-        yield render_terminal(result.looked, width=columns, colour=colour).rstrip("\n")
+    columns = shutil.get_terminal_size().columns
+    colour = detect_colour(sys.stdout, os.environ)
+    yield ""
+    yield render_terminal(record, width=columns, colour=colour).rstrip("\n")

@@ -21,6 +21,7 @@ TASKS = {
     "captioning": "regard.tasks.captioning_training",
     "classification": "regard.tasks.classification_training",
     "image_classification": "regard.tasks.image_classification_training",
+    "sequences": "regard.tasks.sequence_training",
 }
 
 
@@ -183,8 +184,8 @@ def load(name: str | Path, *, device: str = "auto") -> Any:
         device: "auto", "cpu", "cuda", "cuda:1" or "mps".
 
     Returns:
-        The task that the model serves: a `Translator`, a `Captioner`, a `DocumentClassifier` or
-        an `ImageClassifier`.
+        The task that the model serves: a `Translator`, a `Captioner`, a `DocumentClassifier`, an
+        `ImageClassifier`, a `SequenceClassifier` or a `SequenceRegressor`.
 
     Raises:
         UserError: There is no such model.
