@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from regard.attention.core import Attended, Attention, Prepared, State, unroll
     from regard.attention.multihead import MultiHead
     from regard.pictures.records import Record
-    from regard.tasks import load
+    from regard.tasks import estimators, load
 
 __version__ = "0.1.0"
 
@@ -36,6 +36,7 @@ __all__ = [
     "attention",
     "data",
     "errors",
+    "estimators",
     "load",
     "losses",
     "masks",
@@ -65,6 +66,7 @@ _MODULES = {
     "attention": "regard.attention",
     "data": "regard.data",
     "errors": "regard.errors",
+    "estimators": "regard.tasks.estimators",
     "losses": "regard.attention.losses",
     "masks": "regard.attention.masks",
     "models": "regard.models",
