@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -66,6 +67,28 @@ def test_examples_run(page: Path) -> None:
     names: dict[str, object] = {"__name__": page.stem}
     for block in blocks(page, "python"):
         exec(compile(block, str(page), "exec"), names)
+
+
+def test_the_page_of_sequences_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for extra in ("pyarrow", "sklearn"):
+        pytest.importorskip(extra)
+    from regard.tasks.sequence_training import new_sequences, train_sequences
+    from regard.training import RunOptions
+
+    monkeypatch.chdir(tmp_path)
+    config, *_ = new_sequences(Path("demo"))
+    quick = ["training.epochs=1", "training.threads=1", "training.device=cpu"]
+    train_sequences(config, quick, RunOptions(Path("runs/demo"), quiet=True))
+    names: dict[str, object] = {"__name__": "sequences"}
+    for block in blocks(DOCS / "sequences.md", "python"):
+        exec(compile(block, "sequences.md", "exec"), names)
+
+
+def test_the_settings_on_the_page_of_sequences_are_settings() -> None:
+    from regard.tasks.sequence_settings import SequenceSettings
+
+    data, model = map(tomllib.loads, blocks(DOCS / "sequences.md", "toml"))
+    SequenceSettings.model_validate({**data, **model})
 
 
 def test_the_readme_is_one_page() -> None:
