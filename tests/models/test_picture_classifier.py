@@ -30,6 +30,8 @@ POOLS = [
     {"gated": True},
     {"pooling": "mean"},
     {"pooling": "max"},
+    {"pooling": "feed_forward"},
+    {"pooling": "multihead", "num_heads": 2},
     {"selection": "sparsemax"},
     {"selection": "entmax"},
     {"projection": 8, "attention_dim": 5},
@@ -44,9 +46,11 @@ def test_every_pooling_reads_pixels(own: dict[str, Any]) -> None:
     reading = model(pixels)
     cells = 6 if "parts" in own.get("picture", {}) else 24
     assert reading.logits.shape == (4, 3)
-    assert reading.weights.shape == (4, cells)
+    heads = own.get("num_heads")
+    assert reading.weights.shape == ((4, cells) if heads is None else (4, heads, cells))
     assert (reading.weights >= 0).all()
-    torch.testing.assert_close(reading.weights.sum(dim=1), torch.ones(4))
+    sums = reading.weights.sum(dim=-1)
+    torch.testing.assert_close(sums, torch.ones_like(sums))
     reading.logits.square().sum().backward()
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name

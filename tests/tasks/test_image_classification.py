@@ -65,6 +65,15 @@ def test_a_result_and_its_record(own: dict[str, Any], tmp_path: Path) -> None:
     assert Record.load(tmp_path / "look.json").read == record.read
 
 
+def test_every_head_has_a_map() -> None:
+    model = classifier(pooling="multihead", num_heads=2)
+    record = model(picture()).record
+    reading = model.reading(model.sources([picture()]))
+    assert [one.name for one in record.maps] == ["head 1", "head 2"]
+    for head, one in enumerate(record.maps):
+        assert np.allclose(one.weights[0], reading.weights[0, head], atol=1e-6)
+
+
 def test_the_record_has_the_weights_that_were_used() -> None:
     model = classifier()
     result = model(picture())

@@ -23,7 +23,9 @@ class PictureModelSettings(Strict):
         picture: How pictures are described.
         projection: Size of a dense layer over the descriptions of the cells, normalised, before
             they are pooled.
-        pooling: "attention", "mean" or "max" of the cells.
+        pooling: "attention" of a learned vector, "feed_forward" by one number a cell, "multihead"
+            by a learned query in several heads, or "mean" or "max" of the cells.
+        num_heads: How many heads "multihead" has; they divide the size of a cell.
         attention_dim: Size of the layer inside the attention; by default that of the cells.
         gated: Whether that layer has a gate.
         selection: How the attention's scores become weights; "sparsemax" and "entmax" leave
@@ -33,7 +35,8 @@ class PictureModelSettings(Strict):
 
     picture: PictureSettings = PictureSettings()
     projection: Size | None = None
-    pooling: Literal["attention", "mean", "max"] = "attention"
+    pooling: Literal["attention", "feed_forward", "multihead", "mean", "max"] = "attention"
+    num_heads: Size = 4
     attention_dim: Size | None = None
     gated: bool = False
     selection: Literal["softmax", "sparsemax", "entmax"] = "softmax"
@@ -143,6 +146,7 @@ def build_picture_model(
         hidden_dim=settings.attention_dim,
         gated=settings.gated,
         selection=settings.selection,
+        num_heads=settings.num_heads,
     )
     own = describer if is_trained(describer) else None
     return PictureModel(own, grid, pool, dim=dim, labels=labels, dropout=settings.dropout)

@@ -276,7 +276,7 @@ test = "scenes"
 splits = ["train", "dev", "test"]   # "content" to divide one folder by what is in the pictures
 
 [model]
-pooling = "attention"            # mean or max
+pooling = "attention"            # multihead, feed_forward, mean or max
 attention_dim = 64
 gated = false
 selection = "softmax"            # sparsemax, entmax: most cells weigh nothing at all
