@@ -63,14 +63,16 @@ TOPICS = {
 }
 CARD = """# Topics of software, with the sentences and words that decided
 
-Reads a description of a program in English and says which of {labels} topics it belongs to:
-{names}. Made for trying regard out and for looking inside; it has read nothing but descriptions
-of programs, and takes any other text for one.
+Reads a description of a program in English and says which of {labels} topics it belongs to. Made
+for trying regard out and for looking inside; it has read nothing but descriptions of programs, and
+takes any other text for one.
+
+- **Topics**: {names}.
 
 - **Model**: hierarchical attention (Yang et al. 2016): words (64) and sentences, a GRU of 32 each
   way and an attention at both levels; {parameters:,} parameters, stored in float16.
 - **Data**: short and long descriptions of {train:,} packages of Debian 12 (bookworm, main), their
-  section as topic, in July 2026; {test:,} of other sources for the test. The descriptions are part
+  section as topic (lists of 11 July 2026); {test:,} of other sources for the test. The descriptions are part
   of the packages, written by the maintainers of each, and under their free licences (DFSG), to be
   found as `/usr/share/doc/PACKAGE/copyright` and on https://sources.debian.org. Thanks to the
   Debian project and all maintainers. SHA-256 of the training data: {sha256}.

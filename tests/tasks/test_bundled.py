@@ -10,6 +10,7 @@ from regard.data.framing import overlap_share
 from regard.data.grammar import Example, Grammar
 from regard.data.scenes import Scenes
 from regard.tasks.captioning import Captioner
+from regard.tasks.classification import DocumentClassifier
 from regard.tasks.translation import Translation, Translator
 
 GRAMMAR = Grammar()
@@ -96,10 +97,30 @@ def test_scenes_are_described_and_every_thing_is_looked_at() -> None:
     assert looked >= 0.9 * named
 
 
+def test_topics_of_software_are_told_and_the_words_that_say_so() -> None:
+    classifier = regard.load("topics", device="cpu")
+    assert isinstance(classifier, DocumentClassifier)
+    wanted = {
+        "A card game with animated penguins. It needs no network.": ("games", "game"),
+        "It was written in a week. It plays MIDI files through a synthesizer.": ("sound", "MIDI"),
+        "A family of fonts. They have serifs.": ("fonts", "fonts"),
+        "A small relational database server that speaks SQL.": ("databases", "database"),
+        "This package has the documentation. It reads mail from an IMAP server.": ("mail", "mail"),
+    }
+    results = classifier(list(wanted))
+    for result, (label, word) in zip(results, wanted.values(), strict=True):
+        assert result.label == label
+        sentence = max(result.evidence, key=lambda one: one.weight)
+        assert word in [one.text for one in sentence.strongest(3)]
+
+
 def test_every_card_says_what_the_model_is_not_for() -> None:
     scenes = (regard.tasks.bundled_models()["scenes"] / "card.md").read_text(encoding="utf-8")
     for word in ("generated", "Does not know", "Apache-2.0"):
         assert word in scenes
+    topics = (regard.tasks.bundled_models()["topics"] / "card.md").read_text(encoding="utf-8")
+    for word in ("Debian", "DFSG", "nothing but descriptions", "Apache-2.0", "macro-F1"):
+        assert word in topics
 
 
 def test_the_card_names_data_and_licence() -> None:

@@ -39,7 +39,7 @@ _Texts = list[tuple[str, "tuple[Span, ...] | None"]]
 
 @click.command("classify")
 @click.argument("texts", nargs=-1, metavar="[TEXT|PICTURE]...")
-@click.option("--model", required=True, help="A run's folder, or a model's.")
+@click.option("--model", default="topics", show_default=True, help="A bundled name, or a folder.")
 @click.option(
     "--file",
     "path",
@@ -70,6 +70,8 @@ def command(  # noqa: PLR0913 - one argument for each option
     threads: int | None,
 ) -> None:
     """Classify TEXT, the documents of a file, or those of standard input ("-").
+
+    The bundled model says of a description of a program what the program is about.
 
     For each text on the command line: its label, a tab, the probability, and below it the sentences
     that decided, their words shaded. For a file: a line for each of its lines, with label,
