@@ -72,9 +72,9 @@ takes any other text for one.
 - **Model**: hierarchical attention (Yang et al. 2016): words (64) and sentences, a GRU of 32 each
   way and an attention at both levels; {parameters:,} parameters, stored in float16.
 - **Data**: short and long descriptions of {train:,} packages of Debian 12 (bookworm, main), their
-  section as topic (lists of 11 July 2026); {test:,} of other sources for the test. The descriptions are part
-  of the packages, written by the maintainers of each, and under their free licences (DFSG), to be
-  found as `/usr/share/doc/PACKAGE/copyright` and on https://sources.debian.org. Thanks to the
+  section as topic (lists of 11 July 2026); {test:,} of other sources for the test. The descriptions
+  are part of the packages, written by the maintainers of each, and under their free licences
+  (DFSG), to be found as `/usr/share/doc/PACKAGE/copyright` and on https://sources.debian.org. Thanks to the
   Debian project and all maintainers. SHA-256 of the training data: {sha256}.
 - **Test**: accuracy {accuracy:.1f} %, macro-F1 {macro_f1:.1f} %, calibration error
   {calibration_error:.1f} %; a logistic regression on words and pairs of words {base:.1f} %. A

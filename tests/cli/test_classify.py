@@ -148,4 +148,4 @@ def test_what_is_wrong_is_one_line(refused: Any, run: Path, tmp_path: Path) -> N
     assert "a.txt:1: text must be utf-8" in refuse("--file", file)
     (tmp_path / "a.jsonl").write_text('{"text": "x"}\n[]\n')
     assert "a.jsonl:2: line must be a JSON object" in refuse("--file", tmp_path / "a.jsonl")
-    assert "missing option '--model'" in refused("classify", "x")
+    assert "'nothing'" in refused("classify", "--model", "nothing", "x")
