@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import resource
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -95,9 +94,15 @@ def peak(layout: str, words: int, batch: Batch) -> float:
     torch.manual_seed(1)
     settings = DocumentModelSettings(dropout=0.0)
     model = build_document_model(settings, words=words, labels=2, padding=0)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = status("VmRSS")
     LAYOUTS[layout](model, batch).square().sum().backward()
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    return status("VmHWM") - before
+
+
+def status(name: str) -> float:
+    """Read a size of this process, in MB; the kernel's `ru_maxrss` would be that of the parent."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(name)) / 1024
 
 
 def memory(documents: Sequence[Document], words: int) -> dict[str, dict[str, float]]:

@@ -74,8 +74,8 @@ takes any other text for one.
 - **Data**: short and long descriptions of {train:,} packages of Debian 12 (bookworm, main), their
   section as topic (lists of 11 July 2026); {test:,} of other sources for the test. The descriptions
   are part of the packages, written by the maintainers of each, and under their free licences
-  (DFSG), to be found as `/usr/share/doc/PACKAGE/copyright` and on https://sources.debian.org. Thanks to the
-  Debian project and all maintainers. SHA-256 of the training data: {sha256}.
+  (DFSG), to be found as `/usr/share/doc/PACKAGE/copyright` and on https://sources.debian.org.
+  Thanks to the Debian project and all maintainers. SHA-256 of the training data: {sha256}.
 - **Test**: accuracy {accuracy:.1f} %, macro-F1 {macro_f1:.1f} %, calibration error
   {calibration_error:.1f} %; a logistic regression on words and pairs of words {base:.1f} %. A
   section is where a maintainer put a package, not all that it is about.
