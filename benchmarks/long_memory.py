@@ -2,6 +2,7 @@
 
     python benchmarks/long_memory.py choose FOLDER --problem add
     python benchmarks/long_memory.py train FOLDER --problem add
+    python benchmarks/long_memory.py speed FOLDER
     python benchmarks/long_memory.py table FOLDER
 
 A sequence has T pairs of a number and a mark: 1 at two places (one of the first ten, one of the
@@ -86,6 +87,17 @@ class Reader(nn.Module):
         else:
             pooled = fused(x, self.first, self.attention)
         act = nn.functional.leaky_relu
+        answer: Tensor = act(self.last(act(self.second(pooled), SLOPE)), SLOPE)
+        return answer.squeeze(-1)
+
+
+class Plain(Reader):
+    """The same through the layers themselves."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Answer."""
+        act = nn.functional.leaky_relu
+        pooled = self.attention(act(self.first(x), SLOPE)).context  # type: ignore[misc]
         answer: Tensor = act(self.last(act(self.second(pooled), SLOPE)), SLOPE)
         return answer.squeeze(-1)
 
@@ -223,19 +235,40 @@ def table(folder: Path) -> None:
     rates = {
         problem: json.loads((folder / f"{problem}-rate.json").read_text()) for problem in PAPER
     }
+    times = folder / "speed.json"
     report = {
         "command": "python benchmarks/long_memory.py table FOLDER",
         "versions": {"torch": torch.__version__},
         "rates": rates,
         "rows": rows,
+        "seconds of a batch": json.loads(times.read_text()) if times.exists() else None,
     }
     RESULTS.write_text(json.dumps(report, indent=1) + "\n")
 
 
+def speed(folder: Path) -> None:
+    """Time a step by length: the fused pass beside the same layers through PyTorch, and an LSTM."""
+    rows = {}
+    for steps in LENGTHS:
+        x, y = drawn("add", steps, BATCH, torch.Generator().manual_seed(1))
+        readers = {"fused": Reader("add", "attention"), "PyTorch": Plain("add", "attention")}
+        if steps <= 1_000:
+            readers["LSTM"] = Reader("add", "lstm")
+        found: dict[str, list[float]] = {name: [] for name in readers}
+        for _ in range(4):  # the first warms up
+            for name, reader in readers.items():
+                begun = time.perf_counter()
+                (reader(x) - y).square().mean().backward()
+                found[name].append(time.perf_counter() - begun)
+        rows[steps] = {name: round(min(times[1:]), 4) for name, times in found.items()}
+        print(steps, rows[steps])
+    (folder / "speed.json").write_text(json.dumps(rows) + "\n")
+
+
 def main() -> None:
-    """Choose, train, or print the table."""
+    """Choose, train, time, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("action", choices=["choose", "train", "table"])
+    parser.add_argument("action", choices=["choose", "train", "speed", "table"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--problem", choices=list(PAPER), default="add")
     parser.add_argument("--rate", type=float, default=None)
@@ -246,6 +279,8 @@ def main() -> None:
         choose(own.folder, own.problem)
     elif own.action == "train":
         train(own.folder, own.problem, own.rate)
+    elif own.action == "speed":
+        speed(own.folder)
     else:
         table(own.folder)
 
