@@ -14,7 +14,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regard.errors import EnvironmentFault, FileFormatError, UserError
-from regard.saving import check_writable, read_json, remove_leftovers, write_file
+from regard.saving import (
+    check_writable,
+    make_room,
+    read_json,
+    remove_leftovers,
+    write_file,
+)
 from regard.saving.files import parse_json
 
 
@@ -134,3 +140,17 @@ def test_any_bytes_are_parsed_or_refused(raw: bytes) -> None:
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists))
 def test_what_json_writes_is_read(value: Any) -> None:
     assert parse_json(json.dumps(value).encode(), "x") == value
+
+
+def test_room_is_made_for_new_files_alone(tmp_path: Path) -> None:
+    files = [tmp_path / "a" / "b" / "one.txt", tmp_path / "two.txt"]
+    make_room(files)
+    assert (tmp_path / "a" / "b").is_dir()
+    assert not any(file.exists() for file in files)
+    files[1].write_text("here")
+    with pytest.raises(UserError, match=r"two\.txt: exists already"):
+        make_room([tmp_path / "c" / "three.txt", *files])
+    assert not (tmp_path / "c").exists()
+    make_room(files, overwrite=True)
+    with pytest.raises(UserError, match="must be a folder; it is a file"):
+        make_room([files[1] / "in" / "it.txt"])

@@ -13,8 +13,8 @@ from regard.data.planted_words import PLANTED, Plants
 from regard.data.sentences import Span
 from regard.data.splits import check_split, split_of_content
 from regard.data.text import read_lines
-from regard.errors import DataError, EnvironmentFault, FileFormatError, UserError, did_you_mean
-from regard.saving import write_file
+from regard.errors import DataError, FileFormatError, UserError, did_you_mean
+from regard.saving import make_room, write_file
 from regard.saving.files import parse_json
 
 OTHER = "other"
@@ -207,16 +207,7 @@ def write_planted(
     """
     made = planted or Planted()
     files = {Path(folder) / f"{split}.jsonl": split for split in counts}
-    for path in files:
-        if path.exists() and not overwrite:
-            raise UserError(
-                "exists already. Choose another folder, or use --force.", where=str(path)
-            )
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise EnvironmentFault(f"cannot be made: {reason}.", where=str(folder)) from error
+    make_room(files, overwrite=overwrite)
     for path, split in files.items():
         documents = made.sample(counts[split], seed=seed, split=split)
         write_file(path, "".join(map(_line, documents)), overwrite=overwrite)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.splits import SPLITS, check_split, split_of_content
-from regard.errors import EnvironmentFault, UserError
-from regard.saving import write_file
+from regard.errors import UserError
+from regard.saving import make_room, write_file
 
 NOTHING = "nothing"
 """The label of series in which nothing happens: none of the others is what is left over."""
@@ -143,16 +143,7 @@ def write_planted_series(
     """
     made = planter or SeriesPlanter()
     files = {Path(folder) / f"{split}.csv": split for split in counts}
-    for path in files:
-        if path.exists() and not overwrite:
-            raise UserError(
-                "exists already. Choose another folder, or use --force.", where=str(path)
-            )
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise EnvironmentFault(f"cannot be made: {reason}.", where=str(folder)) from error
+    make_room(files, overwrite=overwrite)
     for path, split in files.items():
         rows = [f"sequence,step,{','.join(_FEATURES)},label,height,event\n"]
         for index in range(counts[split]):

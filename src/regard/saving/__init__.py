@@ -5,7 +5,7 @@ is written last, with the SHA-256 of every file and of itself; one rename puts i
 Nothing is ever unpickled. This package loads torch only inside the functions that need it.
 """
 
-from regard.saving.files import check_writable, read_json, remove_leftovers, write_file
+from regard.saving.files import check_writable, make_room, read_json, remove_leftovers, write_file
 from regard.saving.folders import (
     FORMAT_VERSION,
     MANIFEST,
@@ -21,6 +21,7 @@ __all__ = [
     "check_safetensors",
     "check_writable",
     "load_tensors",
+    "make_room",
     "read_json",
     "remove_folder",
     "remove_leftovers",

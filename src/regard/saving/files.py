@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,36 @@ def write_file(path: Path, data: str | bytes, *, overwrite: bool = True) -> None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def make_room(files: Iterable[Path], *, overwrite: bool = False) -> None:
+    """Refuse files that exist already, and make the folders of the others, before any is written.
+
+    Args:
+        files: The files to be written.
+        overwrite: Whether they may exist.
+
+    Raises:
+        UserError: A file exists already, or a folder's name is that of a file.
+        EnvironmentFault: A folder cannot be made.
+    """
+    every = [Path(file) for file in files]
+    for path in every:
+        if path.exists() and not overwrite:
+            raise UserError(
+                "exists already. Choose another folder, or use --force.", where=str(path)
+            )
+    for folder in dict.fromkeys(path.parent for path in every):
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (FileExistsError, NotADirectoryError):
+            raise UserError(
+                "must be a folder; it is a file. Choose another.", where=str(folder)
+            ) from None
+        except OSError as error:
+            raise EnvironmentFault(
+                f"cannot be made: {reason(error)}. Choose another folder.", where=str(folder)
+            ) from error
 
 
 def check_writable(folder: Path) -> None:

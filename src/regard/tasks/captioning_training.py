@@ -17,7 +17,6 @@ from regard.data.tokens import Tokenizer
 from regard.errors import UserError
 from regard.models.captioner import build_captioner
 from regard.models.describers import build_describer
-from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.captioning import Captioner, load_captioner
 from regard.tasks.captioning_job import (
@@ -29,7 +28,7 @@ from regard.tasks.captioning_job import (
 )
 from regard.tasks.captioning_settings import CaptionDataSettings, CaptioningSettings
 from regard.tasks.networks import load_published
-from regard.tasks.runs import one_file, run_data, set_up, train_run
+from regard.tasks.runs import new_config, one_file, run_data, set_up, train_run, write_config
 from regard.tasks.settings import learn_tokenizer
 from regard.tasks.sight import kept_sources, root_of_images, without_bad
 from regard.training.loop import Outcome, RunOptions
@@ -299,20 +298,14 @@ def new_captioning(folder: Path, *, overwrite: bool = False) -> list[Path]:
         UserError: A file exists already, or the folder's name is that of a file.
         EnvironmentFault: The folder cannot be made.
     """
-    config = folder / "config.toml"
-    if config.exists() and not overwrite:
-        raise UserError("exists already. Choose another folder, or use --force.", where=str(config))
+    config = new_config(folder, overwrite=overwrite)
     counts = {"train": 6000, "dev": 200, "test": 200}
     # Three things, or smaller ones, take far longer to learn.
     drawn = Scenes(most_things=2, smallest=0.25, largest=0.36)
     captions, *_ = write_scenes(
         folder / "scenes", counts, seed=1, scenes=drawn, overwrite=overwrite
     )
-    printable = str(config).isprintable()
-    names = {"name": "config.toml", "run": "NAME", "folder": "."}
-    if printable:
-        names = {"name": str(config), "run": folder.resolve().name, "folder": str(folder)}
-    write_file(config, _CONFIG.format(**names))
+    write_config(config, _CONFIG)
     return [config, captions]
 
 

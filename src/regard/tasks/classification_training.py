@@ -26,7 +26,6 @@ from regard.data.rationales import read_rationales
 from regard.data.tokens import Tokenizer
 from regard.errors import DataError, UserError
 from regard.models.documents import build_document_model
-from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.classification import DocumentClassifier, load_classifier
 from regard.tasks.classification_evidence import evidence_table
@@ -38,7 +37,7 @@ from regard.tasks.classification_settings import (
     CuttingSettings,
     DocumentDataSettings,
 )
-from regard.tasks.runs import one_file, run_data, set_up, train_run
+from regard.tasks.runs import new_config, one_file, run_data, set_up, train_run, write_config
 from regard.tasks.settings import learn_tokenizer
 from regard.tasks.vectors import fill_embedding
 from regard.training.loop import Outcome, RunOptions
@@ -356,15 +355,10 @@ def new_classification(folder: Path, *, overwrite: bool = False) -> list[Path]:
         UserError: A file exists already.
         EnvironmentFault: The folder cannot be made.
     """
-    config = folder / "config.toml"
-    if config.exists() and not overwrite:
-        raise UserError("exists already. Choose another folder, or use --force.", where=str(config))
+    config = new_config(folder, overwrite=overwrite)
     counts = {"train": 3000, "dev": 300, "test": 300}
     files = write_planted(folder, counts, seed=1, overwrite=overwrite)
-    names = {"name": "config.toml", "run": "NAME"}
-    if str(config).isprintable():
-        names = {"name": str(config), "run": folder.resolve().name}
-    write_file(config, _CONFIG.format(**names))
+    write_config(config, _CONFIG)
     return [config, *files]
 
 

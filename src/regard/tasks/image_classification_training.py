@@ -17,7 +17,6 @@ from regard.data.labelled_images import LabelColumns, LabelledImages, read_label
 from regard.errors import DataError, UserError
 from regard.models.describers import build_describer
 from regard.models.picture_classifier import build_picture_model
-from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.classification_metrics import label_scores
 from regard.tasks.image_classification import ImageClassifier, load_image_classifier
@@ -29,7 +28,7 @@ from regard.tasks.image_classification_settings import (
 )
 from regard.tasks.labels import verdicts
 from regard.tasks.networks import load_published
-from regard.tasks.runs import one_file, run_data, set_up, train_run
+from regard.tasks.runs import new_config, one_file, run_data, set_up, train_run, write_config
 from regard.tasks.sight import root_of_images, without_bad
 from regard.training.loop import Outcome, RunOptions
 
@@ -312,15 +311,10 @@ def new_image_classification(folder: Path, *, overwrite: bool = False) -> list[P
         UserError: A file exists already, or the folder's name is that of a file.
         EnvironmentFault: The folder cannot be made.
     """
-    config = folder / "config.toml"
-    if config.exists() and not overwrite:
-        raise UserError("exists already. Choose another folder, or use --force.", where=str(config))
+    config = new_config(folder, overwrite=overwrite)
     counts = {"train": 2000, "dev": 200, "test": 200}
     labels, *_ = write_deciding(folder / "scenes", counts, seed=1, overwrite=overwrite)
-    names = {"name": "config.toml", "run": "NAME", "folder": "."}
-    if str(config).isprintable():
-        names = {"name": str(config), "run": folder.resolve().name, "folder": str(folder)}
-    write_file(config, _CONFIG.format(**names))
+    write_config(config, _CONFIG)
     return [config, labels]
 
 

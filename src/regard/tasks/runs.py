@@ -11,7 +11,7 @@ import torch
 
 from regard.config import Strict, checked
 from regard.errors import FileFormatError, UserError
-from regard.saving import read_json
+from regard.saving import read_json, write_file
 from regard.training.job import Job
 from regard.training.loop import RUN, Outcome, RunOptions, train
 from regard.training.settings import TrainingSettings
@@ -138,3 +138,39 @@ def is_same(one: Path, other: Path) -> bool:
     with contextlib.suppress(OSError):
         return one.samefile(other)
     return False
+
+
+def new_config(folder: Path, *, overwrite: bool) -> Path:
+    """Name the config of a sample, which must not exist yet.
+
+    Args:
+        folder: The sample's folder.
+        overwrite: Whether the config may exist.
+
+    Returns:
+        The config's file.
+
+    Raises:
+        UserError: It exists already.
+    """
+    config = folder / "config.toml"
+    if config.exists() and not overwrite:
+        raise UserError("exists already. Choose another folder, or use --force.", where=str(config))
+    return config
+
+
+def write_config(config: Path, template: str) -> None:
+    """Write the config of a sample, in which a person reads how to go on.
+
+    Args:
+        config: The file.
+        template: Its text; `{name}` is the file, `{run}` the run's name, `{folder}` the folder.
+
+    Raises:
+        EnvironmentFault: It cannot be written.
+    """
+    names = {"name": "config.toml", "run": "NAME", "folder": "."}
+    if str(config).isprintable():  # another name cannot be pasted into a shell
+        folder = config.parent
+        names = {"name": str(config), "run": folder.resolve().name, "folder": str(folder)}
+    write_file(config, template.format(**names))

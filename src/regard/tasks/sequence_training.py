@@ -17,10 +17,9 @@ from regard.data.planted_series import write_planted_series
 from regard.data.series import Sequences, read_sequences
 from regard.errors import DataError, UserError
 from regard.models.sequences import build_sequence_model
-from regard.saving import write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.classification_metrics import label_scores
-from regard.tasks.runs import one_file, run_data, set_up, train_run
+from regard.tasks.runs import new_config, one_file, run_data, set_up, train_run, write_config
 from regard.tasks.sequence_job import SequenceDataset, SequenceJob
 from regard.tasks.sequence_results import Numbers
 from regard.tasks.sequence_settings import (
@@ -369,15 +368,10 @@ def new_sequences(folder: Path, *, overwrite: bool = False) -> list[Path]:
         UserError: A file exists already.
         EnvironmentFault: The folder cannot be made.
     """
-    config = folder / "config.toml"
-    if config.exists() and not overwrite:
-        raise UserError("exists already. Choose another folder, or use --force.", where=str(config))
+    config = new_config(folder, overwrite=overwrite)
     counts = {"train": 1200, "dev": 150, "test": 150}
     files = write_planted_series(folder, counts, seed=1, overwrite=overwrite)
-    names = {"name": "config.toml", "run": "NAME", "folder": "."}
-    if str(config).isprintable():
-        names = {"name": str(config), "run": folder.resolve().name, "folder": str(folder)}
-    write_file(config, _CONFIG.format(**names))
+    write_config(config, _CONFIG)
     return [config, *files]
 
 

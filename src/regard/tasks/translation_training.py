@@ -14,9 +14,9 @@ from regard.config import checked, read_config
 from regard.data.grammar import Grammar
 from regard.data.text import Pairs, overlap
 from regard.data.tokens import Tokenizer
-from regard.errors import EnvironmentFault, UserError
+from regard.errors import UserError
 from regard.models.rescoring import build_model
-from regard.saving import write_file
+from regard.saving import make_room, write_file
 from regard.tasks.base import TaskKind, choose_device, open_model
 from regard.tasks.metrics import Scored, require_sacrebleu, text_scores
 from regard.tasks.runs import run_data, set_up, train_run
@@ -296,28 +296,10 @@ def new_translation(folder: Path, *, overwrite: bool = False) -> list[Path]:
     for name, part in parts.items():
         files[f"{name}.tsv"] = "".join(f"{one.source}\t{one.target}\n" for one in part)
     files["test.alignment.txt"] = "".join(_pharaoh(one.sure, one.possible) for one in parts["test"])
-    _make_folder(folder)
-    for name in files:
-        if (folder / name).exists() and not overwrite:
-            raise UserError(
-                "exists already. Choose another folder, or use --force.", where=str(folder / name)
-            )
+    make_room([folder / name for name in files], overwrite=overwrite)
     for name, text in files.items():
         write_file(folder / name, text)
     return [folder / name for name in files]
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise UserError(
-            "must be a folder; it is a file. Choose another.", where=str(folder)
-        ) from None
-    except OSError as error:
-        raise EnvironmentFault(
-            f"cannot be made: {error.strerror}. Choose another folder.", where=str(folder)
-        ) from None
 
 
 def _pharaoh(sure: frozenset[tuple[int, int]], possible: frozenset[tuple[int, int]]) -> str:
