@@ -11,7 +11,7 @@ from regard.data.labelled import read_documents
 from regard.data.planted import OTHER, Evidence, Planted, read_evidence, write_planted
 from regard.data.sentences import by_marks
 from regard.data.splits import SPLITS
-from regard.errors import DataError, EnvironmentFault, UserError
+from regard.errors import DataError, UserError
 
 LANGUAGES = ["en", "zh"]
 
@@ -115,5 +115,5 @@ def test_what_is_out_of_range_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="split must be known; got 'valid'"):
         Planted().document(0, seed=1, split="valid")
     (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentFault, match="cannot be made"):
+    with pytest.raises(UserError, match="must be a folder; it is a file"):
         write_planted(tmp_path / "file", {"train": 1}, seed=1)

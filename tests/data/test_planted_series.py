@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from regard.data.planted_series import KINDS, NOTHING, SeriesPlanter, write_planted_series
-from regard.errors import EnvironmentFault, UserError
+from regard.errors import UserError
 
 
 def test_what_happens_is_where_it_is_said() -> None:
@@ -64,5 +64,5 @@ def test_what_cannot_be_made(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="split must be known"):
         SeriesPlanter().series(0, seed=1, split="tset")
     (tmp_path / "file").write_text("")
-    with pytest.raises(EnvironmentFault, match="cannot be made"):
+    with pytest.raises(UserError, match="must be a folder; it is a file"):
         write_planted_series(tmp_path / "file", {"train": 1}, seed=1)
