@@ -11,7 +11,7 @@ import pytest
 from jaxtyping import config as jaxtyping_config
 from jaxtyping import install_import_hook
 
-CHECKED = ("regard.attention", "regard.models")
+CHECKED = ("regard.attention", "regard.memory", "regard.models")
 UNCHECKED = ("regard.attention.kernels",)  # numba and custom operators fail under the hook
 
 # The tensors of tests are small: threads only get in each other's way.

@@ -13,6 +13,7 @@ import regard
 PACKAGES = [
     "regard.attention",
     "regard.data",
+    "regard.memory",
     "regard.models.decoding",
     "regard.pictures",
     "regard.saving",

@@ -16,7 +16,7 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from regard import attention, data, errors, models, pictures, tasks, testing, training
+    from regard import attention, data, errors, memory, models, pictures, tasks, testing, training
     from regard.attention import losses, masks, pooling, presets, scores, selections
     from regard.attention.core import Attended, Attention, Prepared, State, unroll
     from regard.attention.multihead import MultiHead
@@ -40,6 +40,7 @@ __all__ = [
     "load",
     "losses",
     "masks",
+    "memory",
     "models",
     "pictures",
     "pooling",
@@ -69,6 +70,7 @@ _MODULES = {
     "estimators": "regard.tasks.estimators",
     "losses": "regard.attention.losses",
     "masks": "regard.attention.masks",
+    "memory": "regard.memory",
     "models": "regard.models",
     "pictures": "regard.pictures",
     "pooling": "regard.attention.pooling",
