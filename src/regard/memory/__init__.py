@@ -1,6 +1,20 @@
 """Memory that is read and written by attention: addressing, machines, stacks."""
 
+from regard.memory.controllers import CONTROLLERS
 from regard.memory.heads import ADDRESSINGS, Layout
+from regard.memory.layer import LayerState, MemoryLayer, Trace
 from regard.memory.machine import Machine
+from regard.memory.stack import NeuralStack, Signals, Stack
 
-__all__ = ["ADDRESSINGS", "Layout", "Machine"]
+__all__ = [
+    "ADDRESSINGS",
+    "CONTROLLERS",
+    "LayerState",
+    "Layout",
+    "Machine",
+    "MemoryLayer",
+    "NeuralStack",
+    "Signals",
+    "Stack",
+    "Trace",
+]
