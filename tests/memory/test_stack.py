@@ -134,11 +134,11 @@ def reversal_batch(count: int, length: int) -> tuple[Tensor, Tensor]:
 
 
 def test_a_stack_reverses_what_is_four_times_as_long_as_in_training() -> None:
-    torch.manual_seed(4)
+    torch.manual_seed(2)
     layer = NeuralStack(3, 2, width=4, hidden_dim=16, controller="feed_forward")
-    optimizer = torch.optim.Adam(layer.parameters(), lr=0.02)
-    for _ in range(150):
-        inputs, targets = reversal_batch(16, int(torch.randint(1, 7, ())))
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.03)
+    for _ in range(200):
+        inputs, targets = reversal_batch(8, int(torch.randint(1, 7, ())))
         said = layer(inputs)[0][:, targets.shape[1] - 1 :]
         loss = torch.nn.functional.cross_entropy(said.flatten(0, 1), targets.flatten())
         optimizer.zero_grad()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 
 _NAMES = {
+    "ALGORITHMS": "regard.data.algorithmic",
+    "Algorithm": "regard.data.algorithmic",
     "CaptionColumns": "regard.data.captions",
     "CaptionedImages": "regard.data.captions",
     "DecidedScene": "regard.data.deciding",
@@ -28,6 +30,7 @@ _NAMES = {
     "Pairs": "regard.data.text",
     "Planted": "regard.data.planted",
     "PlantedDocument": "regard.data.planted",
+    "Problem": "regard.data.algorithmic",
     "Scene": "regard.data.scenes",
     "Scenes": "regard.data.scenes",
     "Sentence": "regard.data.documents",
@@ -37,6 +40,8 @@ _NAMES = {
     "Tokenizer": "regard.data.tokens",
     "as_sequences": "regard.data.series",
     "best_grid": "regard.data.framing",
+    "bit_loss": "regard.data.algorithmic",
+    "bits_wrong": "regard.data.algorithmic",
     "centre_crop": "regard.data.framing",
     "check_images": "regard.data.checking",
     "cut": "regard.data.framing",
