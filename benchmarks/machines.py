@@ -139,7 +139,7 @@ class Training:
 
 
 def converged(errors: list[float]) -> int | None:
-    """Return after how many sequences the error was first below the bound, several trials in a row."""
+    """Return when the error was first below the bound, and stayed for several trials."""
     for place in range(len(errors) - STEADY + 1):
         if max(errors[place : place + STEADY]) < BOUND:
             return EVERY * (place + 1)

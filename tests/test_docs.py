@@ -21,7 +21,13 @@ from regard.testing import CHECKS
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "README.zh.md", *sorted(DOCS.glob("*.md"))]
-RUN = [PAGES[0], DOCS / "design.md", DOCS / "mechanisms.md", DOCS / "conformance.md"]
+RUN = [
+    PAGES[0],
+    DOCS / "design.md",
+    DOCS / "mechanisms.md",
+    DOCS / "conformance.md",
+    DOCS / "memory.md",
+]
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 SIZES = {"query_dim": 4, "key_dim": 4, "hidden_dim": 3}
 
