@@ -21,6 +21,7 @@ VERBS = {
     "translate": "Translate text and show where the model looked.",
     "caption": "Describe pictures and show where the model looked for each word.",
     "classify": "Classify documents, pictures or series and show what decided.",
+    "answer": "Answer questions about a story and show where the model looked.",
     "train": "Train a model from a config.",
     "evaluate": "Score a model on files it has not seen.",
     "check": "Check a config and its data without training.",

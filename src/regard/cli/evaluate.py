@@ -54,7 +54,8 @@ def command(  # noqa: PLR0913 - one argument for each option
 
     FILES are a TSV file or two parallel files, for a captioner its captions, for a classifier a
     JSONL or TSV file, or a folder that holds a folder of pictures for each label, for a model of
-    sequences a table; by default the test files of the run's config.
+    sequences a table, for one that answers any number of files of stories; by default the test
+    files of the run's config.
     """
     if save is not None:
         check_output(save, force=force, inputs=files)

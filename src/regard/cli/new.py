@@ -16,7 +16,8 @@ from regard.cli.common import force_option, write_lines
 def command(task: str, folder: Path, force: bool) -> None:
     """Write a config for TASK and generated data into FOLDER.
 
-    TASK is: translation, captioning, classification, image_classification or sequences.
+    TASK is: translation, captioning, classification, image_classification, sequences or
+    answering.
     """
     from regard.tasks.base import task_kind
 

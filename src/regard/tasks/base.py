@@ -22,6 +22,7 @@ TASKS = {
     "classification": "regard.tasks.classification_training",
     "image_classification": "regard.tasks.image_classification_training",
     "sequences": "regard.tasks.sequence_training",
+    "answering": "regard.tasks.answering_training",
 }
 
 
@@ -185,7 +186,7 @@ def load(name: str | Path, *, device: str = "auto") -> Any:
 
     Returns:
         The task that the model serves: a `Translator`, a `Captioner`, a `DocumentClassifier`, an
-        `ImageClassifier`, a `SequenceClassifier` or a `SequenceRegressor`.
+        `ImageClassifier`, a `SequenceClassifier`, a `SequenceRegressor` or an `Answerer`.
 
     Raises:
         UserError: There is no such model.

@@ -10,7 +10,7 @@ def factor(step: int, *, schedule: str, warmup: int, total: int) -> float:
 
     Args:
         step: The step to be made, from 0.
-        schedule: "constant", "linear", "cosine" or "inverse_sqrt".
+        schedule: "constant", "linear", "cosine", "inverse_sqrt" or "halving" (after each quarter).
         warmup: Steps over which the rate rises evenly.
         total: Steps of the whole training.
 
@@ -31,6 +31,8 @@ def factor(step: int, *, schedule: str, warmup: int, total: int) -> float:
         return 1.0 - done
     if schedule == "cosine":
         return 0.5 * (1.0 + math.cos(math.pi * done))
+    if schedule == "halving":
+        return float(0.5 ** min(int(4.0 * done), 3))
     if schedule == "inverse_sqrt":
         return math.sqrt(max(warmup, 1) / (step + 1))
     return 1.0

@@ -18,10 +18,10 @@ class TrainingSettings(Strict):
         epochs: Passes over the data.
         batch_tokens: Most tokens in a batch, padding included, on the longer side.
         batch_sentences: Most examples in a batch.
-        optimizer: "adam" or "adamw" (with `weight_decay`).
+        optimizer: "adam", "adamw" (with `weight_decay`), or "sgd", plain gradient descent.
         learning_rate: The highest rate.
         schedule: After the warm-up: "constant", "linear" to zero at the last step, "cosine" to
-            zero, or "inverse_sqrt".
+            zero, "inverse_sqrt", or "halving" after each quarter of the steps.
         warmup_steps: Steps over which the rate rises from zero.
         beta1: Adam's decay rate of the mean.
         beta2: Adam's decay rate of the square.
@@ -46,9 +46,9 @@ class TrainingSettings(Strict):
     epochs: Count = 10
     batch_tokens: Count = 2048
     batch_sentences: Count = 256
-    optimizer: Literal["adam", "adamw"] = "adam"
+    optimizer: Literal["adam", "adamw", "sgd"] = "adam"
     learning_rate: Annotated[float, Field(gt=0.0, le=10.0)] = 1e-3
-    schedule: Literal["constant", "linear", "cosine", "inverse_sqrt"] = "linear"
+    schedule: Literal["constant", "linear", "cosine", "inverse_sqrt", "halving"] = "linear"
     warmup_steps: Annotated[int, Field(ge=0, le=10**9)] = 0
     beta1: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.9
     beta2: Annotated[float, Field(ge=0.0, lt=1.0)] = 0.98

@@ -37,15 +37,7 @@ class Stepper:
 
     def __init__(self, job: Job, settings: TrainingSettings) -> None:
         self.job, self.settings = job, settings
-        kind = optim.AdamW if settings.optimizer == "adamw" else optim.Adam
-        decay = settings.weight_decay if settings.optimizer == "adamw" else 0.0
-        self.optimizer: optim.Optimizer = kind(
-            job.model.parameters(),
-            lr=settings.learning_rate,
-            betas=(settings.beta1, settings.beta2),
-            weight_decay=decay,
-            fused=True,  # one pass over each parameter, on CPU and CUDA alike
-        )
+        self.optimizer = _optimizer(job.model, settings)
 
     def step(self, batch: Any, rate: float) -> Made | None:
         """Make a step, unless the batch holds nothing to learn or something is not finite.
@@ -120,6 +112,20 @@ class Stepper:
             "batch_tokens.",
             where="memory",
         )
+
+
+def _optimizer(model: nn.Module, settings: TrainingSettings) -> optim.Optimizer:
+    # Fused: one pass over each parameter, on CPU and CUDA alike.
+    if settings.optimizer == "sgd":
+        return optim.SGD(model.parameters(), lr=settings.learning_rate, fused=True)
+    kind = optim.AdamW if settings.optimizer == "adamw" else optim.Adam
+    return kind(
+        model.parameters(),
+        lr=settings.learning_rate,
+        betas=(settings.beta1, settings.beta2),
+        weight_decay=settings.weight_decay if settings.optimizer == "adamw" else 0.0,
+        fused=True,
+    )
 
 
 def is_out_of_memory(error: BaseException) -> bool:
