@@ -97,6 +97,23 @@ def test_the_settings_on_the_page_of_sequences_are_settings() -> None:
     SequenceSettings.model_validate({**data, **model})
 
 
+def test_the_page_of_answering_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from regard.tasks.answering_settings import AnsweringSettings
+    from regard.tasks.answering_training import new_answering, train_answering
+    from regard.training import RunOptions
+
+    monkeypatch.chdir(tmp_path)
+    config, *_ = new_answering(Path("demo"))
+    quick = ["training.epochs=1", "training.threads=1", "training.device=cpu", "restarts=1"]
+    quick += ["data.train=dev.txt"]
+    train_answering(config, quick, RunOptions(Path("runs/demo"), quiet=True))
+    names: dict[str, object] = {"__name__": "answering"}
+    for block in blocks(DOCS / "answering.md", "python"):
+        exec(compile(block, "answering.md", "exec"), names)
+    data, model = map(tomllib.loads, blocks(DOCS / "answering.md", "toml"))
+    AnsweringSettings.model_validate({"task": "answering", **data, **model})
+
+
 def test_the_readme_is_one_page() -> None:
     assert len(text_of(PAGES[0]).splitlines()) < 110
 

@@ -69,7 +69,10 @@ def test_c7_help_loads_no_torch(arguments: list[str]) -> None:
     ("arguments", "line"),
     [
         (["translat"], "arguments: no such command 'translat'; did you mean 'translate'?"),
-        (["zzz"], "arguments: no such command 'zzz'; use one of: caption, check, classify, "),
+        (
+            ["zzz"],
+            "arguments: no such command 'zzz'; use one of: answer, caption, check, ",
+        ),
         (["--hlep"], "arguments: no such option --hlep; did you mean '--help'?"),
         (["translate", "--bem", "3"], "translate: no such option --bem; did you mean '--beam'?"),
         (["translate", "--beam", "x"], "translate: invalid value for '--beam': 'x' is not a valid"),
