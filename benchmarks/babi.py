@@ -169,9 +169,8 @@ def table(folder: Path) -> None:
 
 def show(name: str, rows: dict[int, dict[str, Any]], seconds: float) -> None:
     """Print a line for each task, and their means."""
-    print(
-        f"{name} ({seconds:.0f} s): error, mean ± sd of the restarts, published (joint, 1k), supported"
-    )
+    columns = "error, mean ± sd of the restarts, published (joint, 1k), supported"
+    print(f"{name} ({seconds:.0f} s): {columns}")
     for task, row in rows.items():
         spread = statistics.stdev(row["restarts"]) if len(row["restarts"]) > 1 else 0.0
         mean = statistics.mean(row["restarts"])
