@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from regard.data.splits import check_split, split_of_content
-from regard.errors import EnvironmentFault, UserError
-from regard.saving import write_file
+from regard.errors import UserError
+from regard.saving import make_room, write_file
 
 PEOPLE = ("Anna", "Ben", "Clara", "David")
 PLACES = ("kitchen", "garden", "office", "cellar", "attic", "hall")
@@ -141,16 +141,7 @@ def write_world(
         EnvironmentFault: Something cannot be written.
     """
     files = {Path(folder) / f"{split}.txt": split for split in counts}
-    for path in files:
-        if path.exists() and not overwrite:
-            raise UserError(
-                "exists already. Choose another folder, or use --force.", where=str(path)
-            )
-    try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise EnvironmentFault(f"cannot be made: {reason}.", where=str(folder)) from error
+    make_room(files, overwrite=overwrite)
     for path, split in files.items():
         texts = (world_story(index, seed=seed, split=split) for index in range(counts[split]))
         write_file(path, "".join(texts), overwrite=overwrite)

@@ -13,7 +13,6 @@ from regard.data.story_numbers import StoryWords
 from regard.data.story_worlds import write_world
 from regard.errors import UserError
 from regard.models.memory_network import MemoryNetwork
-from regard.saving import write_file
 from regard.tasks.answering import Answerer, load_answerer
 from regard.tasks.answering_job import AnsweringJob, Questions
 from regard.tasks.answering_settings import (
@@ -23,7 +22,7 @@ from regard.tasks.answering_settings import (
     names,
 )
 from regard.tasks.base import TaskKind, choose_device, open_model
-from regard.tasks.runs import run_data, set_up, train_run
+from regard.tasks.runs import new_config, run_data, set_up, train_run, write_config
 from regard.training.loop import Outcome, RunOptions
 
 
@@ -324,15 +323,10 @@ def new_answering(folder: Path, *, overwrite: bool = False) -> list[Path]:
         UserError: A file exists already.
         EnvironmentFault: The folder cannot be made.
     """
-    config = folder / "config.toml"
-    if config.exists() and not overwrite:
-        raise UserError("exists already. Choose another folder, or use --force.", where=str(config))
+    config = new_config(folder, overwrite=overwrite)
     counts = {"train": 1000, "dev": 50, "test": 100}
     files = write_world(folder, counts, seed=1, overwrite=overwrite)
-    shown = {"name": "config.toml", "run": "NAME"}
-    if str(config).isprintable():
-        shown = {"name": str(config), "run": folder.resolve().name}
-    write_file(config, _CONFIG.format(**shown))
+    write_config(config, _CONFIG)
     return [config, *files]
 
 
