@@ -150,7 +150,7 @@ def test_tasks_are_found_by_name() -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "task: must name a task; got None; use one of: captioning"),
+        ("", "task: must name a task; got None; use one of: answering, captioning"),
         ('task = "translate"', "got 'translate'; did you mean 'translation'"),
         ("task = 3", "task: must name a task; got 3"),
         ("task = ", "must be valid TOML"),

@@ -92,7 +92,7 @@ def world_story(index: int, *, seed: int, split: str = "train") -> str:
 
     Example:
         >>> print(world_story(0, seed=1).splitlines()[0])
-        1 David came to the office.
+        1 Anna went to the cellar.
     """
     check_split(split)
     for attempt in range(_TRIES):
