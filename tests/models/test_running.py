@@ -74,4 +74,4 @@ def test_time_follows_the_number_of_steps():
             best = min(best, time.perf_counter() - begun)
         return best
 
-    assert seconds(1600) < 16 * seconds(200)  # eight times the steps; packed it is some forty
+    assert seconds(1600) < 16 * seconds(200)  # eight times the steps, not their square
