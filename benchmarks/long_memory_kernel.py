@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from regard.attention.pooling import FeedForwardAttention
 
 SLOPE = 0.01
+LANES = 16  # a remainder of features that fills no vector costs as much as several vectors
 _FAST = {"fastmath": True, "cache": True, "nogil": True}
 
 
@@ -89,25 +90,28 @@ def _backward(x, weight, bias, vector, saved, gradient):  # type: ignore[no-unty
     return d_weight, d_bias, d_vector, d_offset
 
 
+def _padded(values: Tensor) -> np.ndarray:
+    missing = -values.shape[-1] % LANES
+    padded: np.ndarray = nn.functional.pad(values.detach(), (0, missing)).contiguous().numpy()
+    return padded
+
+
 class _Fused(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, *parts: Any) -> Tensor:
         weight, bias, vector, offset, attend = parts
-        own = (
-            np.ascontiguousarray(weight.detach().numpy().T),
-            bias.detach().numpy(),
-            vector.detach().numpy().reshape(-1),
-        )
+        own = _padded(weight.T), _padded(bias), _padded(vector.reshape(-1))
         x_array = x.numpy()
         context, scores, totals = _forward(x_array, *own, np.float32(offset.item()), attend)
         ctx.kept = x_array, own, (context, scores, totals, attend)
-        return torch.from_numpy(context)
+        return torch.from_numpy(context[:, : len(bias)])
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:  # type: ignore[override]
         x, own, saved = ctx.kept
-        weight, bias, vector, offset = _backward(x, *own, saved, gradient.contiguous().numpy())
-        given = (weight.T.copy(), bias, vector.reshape(1, -1), np.array([offset]))
+        weight, bias, vector, offset = _backward(x, *own, saved, _padded(gradient))
+        dim = gradient.shape[1]
+        given = weight[:, :dim].T.copy(), bias[:dim], vector[None, :dim], np.array([offset])
         return None, *map(torch.from_numpy, given), None
 
 

@@ -187,7 +187,8 @@ def pointing(record: Any, regions: Any) -> tuple[int, int, int]:
 def table(folder: Path) -> None:
     """Score every captioner found and write the results."""
     torch.set_num_threads(1)
-    rows: dict[str, dict[str, dict[str, float]]] = {}
+    report = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    rows: dict[str, dict[str, dict[str, float]]] = report.get("rows", {})
     for kind, look in itertools.product(KINDS, ("soft", "near", "hard", "gumbel")):
         found = folder.glob(f"runs/{kind}-{look}-*")
         runs = sorted(run for run in found if (run / "model").is_dir())

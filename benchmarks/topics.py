@@ -150,7 +150,7 @@ def train(folder: Path, seed: int, changes: list[str]) -> None:
 
 def table(folder: Path) -> None:
     """Score every seed, and write the results."""
-    rows: dict[str, Any] = {"words and pairs": bag_of_words(folder.parent, folder.name)}
+    rows: dict[str, Any] = {"words and pairs": bag_of_words(folder.parent, folder.name, "words")}
     print(rows)
     for run in sorted(folder.glob("topics-*")):
         if (run / "model").is_dir():
