@@ -27,6 +27,7 @@ RUN = [
     DOCS / "mechanisms.md",
     DOCS / "conformance.md",
     DOCS / "memory.md",
+    DOCS / "insert.md",
 ]
 BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 SIZES = {"query_dim": 4, "key_dim": 4, "hidden_dim": 3}

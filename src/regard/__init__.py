@@ -16,10 +16,22 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from regard import attention, data, errors, memory, models, pictures, tasks, testing, training
+    from regard import (
+        attention,
+        data,
+        errors,
+        inside,
+        memory,
+        models,
+        pictures,
+        tasks,
+        testing,
+        training,
+    )
     from regard.attention import losses, masks, pooling, presets, scores, selections
     from regard.attention.core import Attended, Attention, Prepared, State, unroll
     from regard.attention.multihead import MultiHead
+    from regard.inside.insert import insert
     from regard.pictures.records import Record
     from regard.tasks import estimators, load
 
@@ -37,6 +49,8 @@ __all__ = [
     "data",
     "errors",
     "estimators",
+    "insert",
+    "inside",
     "load",
     "losses",
     "masks",
@@ -60,6 +74,7 @@ _NAMES = {
     "Prepared": "regard.attention.core",
     "Record": "regard.pictures.records",
     "State": "regard.attention.core",
+    "insert": "regard.inside.insert",
     "load": "regard.tasks",
     "unroll": "regard.attention.core",
 }
@@ -68,6 +83,7 @@ _MODULES = {
     "data": "regard.data",
     "errors": "regard.errors",
     "estimators": "regard.tasks.estimators",
+    "inside": "regard.inside",
     "losses": "regard.attention.losses",
     "masks": "regard.attention.masks",
     "memory": "regard.memory",
