@@ -237,3 +237,40 @@ def test_a_page_of_labels_speaks_of_labels(picture_of, labels_of, dog):
     assert '"unit":"label"' in page
     assert "the largest of the word" in html.render(dog)
     assert '"unit":"word"' in html.render(dog)
+
+
+# Many maps
+
+
+def pieces(record_of, words, count, heads):
+    """A record of words that each are of two pieces."""
+    record = record_of(words * count, words * count, count=heads)
+    tokens, start = [], 0
+    for word in words * count:
+        tokens += [Token(word[:2], start, start + 2), Token(word[2:], start + 2, start + len(word))]
+        start += len(word) + 1
+    text = Text(record.read.text, tuple(tokens))
+    generator = np.random.default_rng(0)
+    size = len(tokens)
+    names = [f"layer 1, head {k + 1}" for k in range(heads)]
+    return Record("t", text, text, tuple(Map(n, generator.random((size, size))) for n in names))
+
+
+def test_maps_are_listed_by_layer(record_of):
+    record = pieces(record_of, ["word"], 2, 3)
+    data = data_of(html.render(record))
+    assert data["rows"] == [{"name": "layer 1", "maps": [0, 1, 2]}]
+    assert "packed" not in data
+    assert 'id="multiples"' in html.render(record)
+
+
+def test_many_weights_are_packed_once_and_words_are_merged_on_the_page(record_of):
+    record = pieces(record_of, ["word", "things"], 30, 6)
+    page = html.render(record)
+    data = data_of(page)
+    assert data["packed"]["shape"] == [6, 120, 120]
+    words, own = data["views"]
+    assert words["groups"]["read"] == list(range(0, 120, 2))
+    assert len(words["read"]["tokens"]) == 60
+    assert all("weights" not in one for view in (words, own) for one in view["maps"])
+    assert len(page) < 6 * 120 * 120 * 2.7 + 40_000  # 14 bits, in base64

@@ -22,6 +22,7 @@ VERBS = {
     "caption": "Describe pictures and show where the model looked for each word.",
     "classify": "Classify documents, pictures or series and show what decided.",
     "answer": "Answer questions about a story and show where the model looked.",
+    "view": "Show a saved record in the terminal, or as a picture.",
     "train": "Train a model from a config.",
     "evaluate": "Score a model on files it has not seen.",
     "check": "Check a config and its data without training.",

@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
+from regard.pictures.heads import join
 from regard.pictures.picture import Picture
 from regard.pictures.records import Map, Record
 from regard.pictures.series import Series
@@ -42,6 +43,7 @@ __all__ = [
     "Text",
     "Token",
     "detect_colour",
+    "join",
     "render_html",
     "render_png",
     "render_strip",

@@ -12,20 +12,26 @@ from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from regard.pictures import series_html
 from regard.pictures.codec import round_weights
 from regard.pictures.colours import STOPS
 from regard.pictures.covers import DIM, HAZE, LIT
 from regard.pictures.document_html import page_data
 from regard.pictures.gaze import gazes, unit
+from regard.pictures.heads import rows_of
 from regard.pictures.lettering import is_right_to_left, visible
+from regard.pictures.packing import pack
 from regard.pictures.picture import Picture
 from regard.pictures.series import Series
 from regard.pictures.texts import Document
+from regard.pictures.words import groups_of
 
 if TYPE_CHECKING:
     from regard.pictures.records import Record, Text
 
+_UNPACKED = 60_000  # weights that are written out, so that a page can be read; more are packed
 _DIGITS = 4  # what a person compares on a screen; it halves the size of a long text
 
 
@@ -134,6 +140,28 @@ def _data(record: Record) -> str:
 
 
 def _views(record: Record) -> dict[str, object]:
+    if isinstance(record.read, Picture):
+        return _all_views(record)
+    rows = [{"name": visible(name), "maps": maps} for name, maps in rows_of(record)]
+    count = sum(one.weights.size for one in record.maps)
+    views = _all_views(record) if count <= _UNPACKED else _packed(record)
+    return {"rows": rows, **views}
+
+
+def _packed(record: Record) -> dict[str, object]:
+    """Pack the weights of the pieces; the page merges those of a word as `merge_words` does."""
+    words = record.merge_words()
+    names = [{"name": visible(one.name)} for one in record.maps]
+    view = {"written": _side(record.written), "read": _side(record.read_text()), "maps": names}
+    packed = pack(np.stack([one.weights for one in record.maps]))
+    if _sizes(words) == _sizes(record):
+        return {"views": [view], "packed": packed}
+    groups = {"written": groups_of(record.written), "read": groups_of(record.read_text())}
+    merged = {"written": _side(words.written), "read": _side(words.read_text()), "maps": names}
+    return {"views": [{**merged, "groups": groups}, view], "packed": packed}
+
+
+def _all_views(record: Record) -> dict[str, object]:
     words = record.merge_words()
     merged = _sizes(words) != _sizes(record)
     views = [_view(words), _view(record)] if merged else [_view(record)]

@@ -19,6 +19,7 @@ from regard.pictures.drawing import (
     text_element,
     width_of,
 )
+from regard.pictures.heads import RECORDED
 from regard.pictures.lettering import is_right_to_left, visible
 from regard.pictures.picture import Picture
 from regard.pictures.series import Series
@@ -98,11 +99,12 @@ def render(record: Record, *, name: str | None = None) -> str:
     """Draw a record in SVG: an alignment matrix, a strip of a picture, a document, a series.
 
     Columns are what was read, rows are what was written; the columns run from the right where
-    the text does. Labels are text, so they can be searched and copied.
+    the text does. Labels are text, so they can be searched and copied. All heads and layers of a
+    recording become small panels, unless one of them is named.
 
     Args:
         record: The record.
-        name: The map; the mean when it is not given.
+        name: The map; when it is not given the mean, or all of a recording.
 
     Returns:
         A complete SVG document.
@@ -122,6 +124,10 @@ def render(record: Record, *, name: str | None = None) -> str:
         from regard.pictures import document_svg  # noqa: PLC0415
 
         return document_svg.render(record)
+    if name is None and record.task == RECORDED and len(record.maps) > 1:
+        from regard.pictures import multiples  # noqa: PLC0415
+
+        return multiples.render(record)
     plan = _plan(record, record.weights(name))
     parts = [
         _opening(plan),

@@ -44,8 +44,8 @@ def merge_words(record: Record) -> Record:
     Returns:
         A record whose tokens are words.
     """
-    rows, read = _groups(record.written), record.read
-    columns = list(range(record.columns)) if isinstance(read, Picture) else _groups(read)
+    rows, read = groups_of(record.written), record.read
+    columns = list(range(record.columns)) if isinstance(read, Picture) else groups_of(read)
     maps = tuple(Map(m.name, _merge(m.weights, rows, columns)) for m in record.maps)
     over = tuple(
         Map(m.name, _merge(m.weights, rows, list(range(m.weights.shape[1]))))
@@ -60,8 +60,8 @@ def merge_words(record: Record) -> Record:
     )
 
 
-def _groups(text: Text) -> list[int]:
-    """List the index of the first piece of each word."""
+def groups_of(text: Text) -> list[int]:
+    """List the index of the first piece of each word of a text."""
     starts: list[int] = []
     begin = end = 0
     first = {one.first for one in text.sentences} if isinstance(text, Document) else set()

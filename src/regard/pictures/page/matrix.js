@@ -36,7 +36,109 @@
     };
   }
 
+  // All maps as small panels
+
+  const PANEL = 68, SPACE = 8;
+  const small = [];
+  let panels = [];
+
+  function shrunk(rows, most) {
+    const columns = rows.length ? rows[0].length : 0;
+    const height = Math.min(rows.length, most), width = Math.min(columns, most);
+    const shared = Array.from({ length: height }, () => new Float32Array(width));
+    rows.forEach((row, i) => {
+      const line = shared[Math.floor((i * height) / rows.length)];
+      row.forEach((w, j) => {
+        const at = Math.floor((j * width) / columns);
+        if (w > line[at]) line[at] = w;
+      });
+    });
+    return shared;
+  }
+
+  // A panel's cells as levels of its own largest weight, kept for each view.
+  function levels(index) {
+    const kept = (small[state.view] ??= []);
+    if (kept[index]) return kept[index];
+    const rows = shrunk(weightsOf(index), 64);
+    let most = 0;
+    for (const row of rows) for (const w of row) if (w > most) most = w;
+    kept[index] = rows.map((row) => Array.from(row, (w) => (most ? Math.round((255 * w) / most) : 0)));
+    return kept[index];
+  }
+
+  function drawPanel(context, { index, x, y, wide, tall }) {
+    const rows = levels(index), width = rows[0]?.length ?? 0, reverse = view().read.direction === "rtl";
+    if (!width) return;
+    const image = new ImageData(width, rows.length);
+    rows.forEach((row, i) => row.forEach((level, j) => {
+      image.data.set(ramp[level].rgb, 4 * (i * width + (reverse ? width - 1 - j : j)));
+    }));
+    const tile = document.createElement("canvas");
+    tile.width = width;
+    tile.height = rows.length;
+    tile.getContext("2d").putImageData(image, 0, 0);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(tile, x, y, wide, tall);
+  }
+
+  function drawPanels() {
+    $("heads").hidden = view().maps.length < 2;
+    if ($("heads").hidden) return;
+    const canvas = $("multiples"), context = canvas.getContext("2d");
+    const rows = tokens("written").length || 1, columns = tokens("read").length || 1;
+    const cell = PANEL / Math.max(rows, columns);
+    const wide = Math.max(columns * cell, 6), tall = Math.max(rows * cell, 6);
+    context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    const names = data.rows.map(({ name }) => short(name));
+    const left = Math.ceil(Math.max(0, ...names.map((name) => name && context.measureText(name).width + 10)));
+    const most = Math.max(...data.rows.map(({ maps }) => maps.length));
+    const width = left + most * (wide + SPACE), height = data.rows.length * (tall + SPACE) + SPACE;
+    const scale = Math.min(devicePixelRatio || 1, Math.sqrt(16e6 / (width * height)));
+    canvas.width = Math.round(width * scale);
+    canvas.height = Math.round(height * scale);
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    context.scale(scale, scale);
+    context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    context.textAlign = "right";
+    context.textBaseline = "middle";
+    panels = data.rows.flatMap(({ maps }, row) => maps.map((index, k) => (
+      { index, x: left + k * (wide + SPACE) + SPACE / 2, y: row * (tall + SPACE) + SPACE / 2, wide, tall })));
+    panels.forEach((panel) => drawPanel(context, panel));
+    context.fillStyle = getComputedStyle(document.body).color;
+    names.forEach((name, row) => context.fillText(name, left - 6, row * (tall + SPACE) + SPACE / 2 + tall / 2));
+    const chosen = new Set(chosenMaps());
+    context.strokeStyle = getComputedStyle(document.documentElement).getPropertyValue("--accent");
+    context.lineWidth = 2;
+    if (chosen.size < panels.length) {
+      panels.filter(({ index }) => chosen.has(index)).forEach(({ x, y }) => (
+        context.strokeRect(x - 2, y - 2, wide + 4, tall + 4)));
+    }
+  }
+
+  function panelAt(event) {
+    const box = $("multiples").getBoundingClientRect();
+    const x = event.clientX - box.left, y = event.clientY - box.top;
+    return panels.find((one) => x >= one.x && x < one.x + one.wide && y >= one.y && y < one.y + one.tall);
+  }
+
+  function listenPanels() {
+    $("multiples").addEventListener("click", (event) => {
+      const found = panelAt(event);
+      if (!found) return;
+      state.map = String(found.index);
+      $("map").value = state.map;
+      refresh();
+    });
+    $("multiples").addEventListener("pointermove", (event) => {
+      const found = panelAt(event);
+      $("multiples").title = found ? view().maps[found.index].name : "";
+    });
+  }
+
   function draw() {
+    drawPanels();
     const canvas = $("matrix"), context = canvas.getContext("2d");
     plan = layout(context);
     const { width, height } = plan;
@@ -137,6 +239,7 @@
   }
 
   function listenView() {
+    listenPanels();
     const canvas = $("matrix");
     canvas.addEventListener("pointermove", point);
     canvas.addEventListener("pointerleave", () => { last = ""; if (!state.pinned) choose(null, -1); });

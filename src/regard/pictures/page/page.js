@@ -2,6 +2,7 @@
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
+  const grown = []; // the maps of the words, of weights that came packed
   const $ = (id) => document.getElementById(id);
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const state = { view: 0, map: "mean", threshold: 0, side: null, index: -1, pinned: false };
@@ -11,14 +12,52 @@
   let weights = [], top = 1, ramp = [];
 
   const view = () => data.views[state.view];
-  const tokens = (side) => view()[side].tokens;
+  const tokens = (side, at = state.view) => data.views[at][side].tokens;
   const format = (w) => (w >= 0.0005 || w === 0 ? w.toFixed(3) : w.toExponential(1));
 
   // Weights
 
+  async function unpack({ shape: [count, rows, columns], top, steps, data: text }) {
+    const packed = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const planes = new Uint8Array(await new Response(stream).arrayBuffer());
+    const size = count * rows * columns, high = planes.subarray(size);
+    const all = new Float32Array(size);
+    for (let k = 0; k < size; k += 1) all[k] = ((planes[k] + 256 * high[k]) * top) / steps;
+    const row = (map, i) => all.subarray((map * rows + i) * columns, (map * rows + i + 1) * columns);
+    return Array.from({ length: count }, (_, map) => Array.from({ length: rows }, (_, i) => row(map, i)));
+  }
+
+  // Pieces of a word that was read are summed, those of one that was written are averaged.
+  function merged(rows, { written, read }) {
+    const ends = (starts, count) => [...starts.slice(1), count];
+    const last = ends(read, tokens("read", 1).length), bottom = ends(written, rows.length);
+    return written.map((first, k) => {
+      const line = new Float32Array(read.length);
+      for (let i = first; i < bottom[k]; i += 1) {
+        read.forEach((from, c) => {
+          for (let j = from; j < last[c]; j += 1) line[c] += rows[i][j] / (bottom[k] - first);
+        });
+      }
+      return line;
+    });
+  }
+
+  function weightsOf(index) {
+    const own = view();
+    if (!own.groups) return own.maps[index].weights;
+    grown[index] ??= merged(data.views[1].maps[index].weights, own.groups);
+    return grown[index];
+  }
+
+  function chosenMaps() {
+    const [kind, row] = state.map.split(":");
+    if (row !== undefined) return data.rows[Number(row)].maps;
+    return kind === "mean" || kind === "max" ? view().maps.map((_, index) => index) : [Number(kind)];
+  }
+
   function combined() {
-    const maps = view().maps;
-    if (state.map !== "mean" && state.map !== "max") return maps[Number(state.map)].weights;
+    const maps = chosenMaps().map((index) => ({ weights: weightsOf(index) }));
     if (maps.length === 1) return maps[0].weights;
     const max = state.map === "max";
     return maps[0].weights.map((row, i) => row.map((_, j) => {
@@ -41,7 +80,7 @@
   }
 
   const shown = (w) => w >= Math.max(state.threshold, 0.5 / 255) * top;
-  const lineOf = (side, index) => (side === "written" ? weights[index] : weights.map((row) => row[index]));
+  const lineOf = (side, index) => Array.from(side === "written" ? weights[index] : weights.map((row) => row[index]));
 
   // Colours
 
@@ -58,7 +97,7 @@
       const rgb = stops[low].map((a, k) => Math.round(a + (stops[low + 1][k] - a) * (place - low)));
       const [r, g, b] = rgb.map((c) => channel(c / 255));
       const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
-      return { fill: `rgb(${rgb})`, ink: luminance > 0.179 ? "#000" : "#fff" };
+      return { fill: `rgb(${rgb})`, rgb: [...rgb, 255], ink: luminance > 0.179 ? "#000" : "#fff" };
     });
     const fills = ramp.filter((_, step) => step % 15 === 0).map((colour) => colour.fill);
     $("ramp").style.background = `linear-gradient(to right, ${fills})`;
@@ -258,7 +297,15 @@
       option("mean", `mean of ${maps.length}`);
       option("max", `max of ${maps.length}`);
     }
-    maps.forEach((map, index) => option(String(index), map.name));
+    if (data.rows?.length > 1 && data.rows[0].name) {
+      data.rows.forEach(({ name, maps: own }, row) => {
+        const group = document.createElement("optgroup");
+        group.label = name;
+        if (own.length > 1) group.append(new Option(`mean of ${name}`, `row:${row}`));
+        own.forEach((index) => group.append(new Option(maps[index].name, String(index))));
+        select.append(group);
+      });
+    } else maps.forEach((map, index) => option(String(index), map.name));
     $("map-control").hidden = maps.length < 2;
     $("view-control").hidden = data.views.length < 2;
     $("task").textContent = data.task;
@@ -287,11 +334,20 @@
     }).observe(room());
   }
 
-  makeRamp();
-  fillControls();
-  changeView();
-  if (!data.picture) listen("read");
-  listen("written");
-  listenView();
-  listenControls();
+  function begin() {
+    makeRamp();
+    fillControls();
+    changeView();
+    if (!data.picture) listen("read");
+    listen("written");
+    listenView();
+    listenControls();
+  }
+
+  if (data.packed) {
+    unpack(data.packed).then((all) => {
+      data.views[data.views.length - 1].maps.forEach((map, index) => { map.weights = all[index]; });
+      begin();
+    }, () => { $("status").textContent = "The weights cannot be unpacked; open the page in a newer browser."; });
+  } else begin();
 })();
