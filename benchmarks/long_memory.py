@@ -224,7 +224,8 @@ def train(folder: Path, problem: str, rate: float | None) -> None:
 
 def table(folder: Path) -> None:
     """Print epochs to the solution, and write them."""
-    rows = {}
+    report = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    rows = report.get("rows", {})  # what was trained elsewhere stays
     for problem, paper in PAPER.items():
         for pooling in ("attention", "mean", "lstm"):
             for steps in (*LENGTHS, VARIABLE):
@@ -247,7 +248,9 @@ def table(folder: Path) -> None:
         "versions": {"torch": torch.__version__},
         "rates": rates,
         "rows": rows,
-        "seconds of a batch": json.loads(times.read_text()) if times.exists() else None,
+        "seconds of a batch": json.loads(times.read_text())
+        if times.exists()
+        else report.get("seconds of a batch"),
     }
     RESULTS.write_text(json.dumps(report, indent=1) + "\n")
 

@@ -138,6 +138,7 @@ def table(folder: Path, only: str | None) -> None:
                 found[reader] = {
                     run.name: evaluate_classification(str(run), ()).table() for run in runs
                 }
+        found = {**rows.get(corpus, {}), **found}  # what was trained elsewhere stays
         rows[corpus] = found
         for reader, scores in found.items():
             values = [row["accuracy"] for row in scores.values()]
