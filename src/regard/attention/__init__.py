@@ -1,5 +1,6 @@
 """Attention: scores -> weights -> context."""
 
+from regard.attention.adapters import ContextOnly
 from regard.attention.core import Attention, unroll
 from regard.attention.multihead import MultiHead
 from regard.attention.parts import (
@@ -56,6 +57,7 @@ __all__ = [
     "Attended",
     "Attention",
     "Bilinear",
+    "ContextOnly",
     "Cosine",
     "Coverage",
     "Dot",

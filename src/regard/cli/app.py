@@ -28,6 +28,7 @@ VERBS = {
     "check": "Check a config and its data without training.",
     "data": "Check a folder of pictures with captions or labels.",
     "new": "Write a config and sample data to begin with.",
+    "export": "Write a model as ONNX.",
     "list": "List bundled models, tasks and attention mechanisms.",
 }
 _LONGEST_LINE = 2000
