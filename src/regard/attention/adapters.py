@@ -33,7 +33,7 @@ class ContextOnly(nn.Module):
         self.attention, self.itself = attention, itself
 
     def forward(
-        self, items: Float[Tensor, "batch items dim"], *more: Any, mask: Any = None
+        self, items: Float[Tensor, "batch *items dim"], *more: Any, mask: Any = None
     ) -> Tensor:
         """Attend, and return the context.
 
