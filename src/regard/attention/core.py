@@ -168,7 +168,7 @@ class Attention(Mechanism):
         check_pair(self.name, self.score, query, prepared)
         check_state(self, query, prepared, state)
         allowed = allowed_pairs(prepared, per_query, query.shape[1])
-        reading = Reading(query, prepared, allowed, generator)
+        reading = Reading(query, prepared, allowed, generator, need_weights)
         attended = marked(attend(self, reading, state), lost_queries(reading))
         attended = attended if need_weights else attended._replace(weights=None)
         return without_queries_axis(attended) if single else attended

@@ -46,6 +46,26 @@ class HeadScores(Score):
         scored = [s(q, k, _of_head(state, h)) for h, (s, q, k) in enumerate(pairs)]
         return torch.stack(scored, dim=1)
 
+    def read(
+        self,
+        query: Float[Tensor, "*lead queries query_dim"],
+        prepared_key: Float[Tensor, "*lead keys dim"],
+        value: Float[Tensor, "*lead keys value_dim"],
+        mask: Bool[Tensor, "..."] | None,
+        *,
+        temperature: float = 1.0,
+    ) -> Float[Tensor, "*lead queries value_dim"] | None:
+        """Read every head's values by its own score, if that has such a pass."""
+        contexts = []
+        for head, score in enumerate(self._scores()):
+            shown = None if mask is None else mask[:, head if mask.shape[1] > 1 else 0]
+            parts = query[:, head], prepared_key[:, head], value[:, head]
+            context = score.read(*parts, shown, temperature=temperature)
+            if context is None:
+                return None
+            contexts.append(context)
+        return torch.stack(contexts, dim=1)
+
     def _scores(self) -> list[Score]:
         return [head for head in self.heads if isinstance(head, Score)]
 

@@ -189,7 +189,7 @@ class MultiHead(Mechanism):
             nothing = ~allowed.any(dim=-1).any(dim=1).unsqueeze(-1)  # (batch or 1, queries or 1, 1)
             query = query.masked_fill(nothing, HARMLESS)
         heads = self._heads(self.query_projection(query))
-        reading = Reading(heads, prepared, allowed, generator)
+        reading = Reading(heads, prepared, allowed, generator, need_weights)
         attended = self._joined(attend(self, reading, state), nothing)
         attended = marked(attended, lost_queries(reading))
         attended = attended if need_weights else attended._replace(weights=None)

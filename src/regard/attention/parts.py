@@ -220,6 +220,30 @@ class Score(nn.Module, abc.ABC):
     ) -> Float[Tensor, "*lead queries keys"]:
         """Score every prepared key for every query."""
 
+    def read(
+        self,
+        query: Float[Tensor, "*lead queries query_dim"],
+        prepared_key: Float[Tensor, "*lead keys dim"],
+        value: Float[Tensor, "*lead keys value_dim"],
+        mask: Bool[Tensor, "..."] | None,
+        *,
+        temperature: float = 1.0,
+    ) -> Float[Tensor, "*lead queries value_dim"] | None:
+        """Read values by the softmax of the scores in one pass that builds no weights.
+
+        Args:
+            query: The queries.
+            prepared_key: What `prepare` made of the keys.
+            value: The values.
+            mask: True = may attend; broadcasts against the scores.
+            temperature: What the scores are divided by.
+
+        Returns:
+            The contexts, zero where there is nothing to attend to; None where there is no such
+            pass for this score.
+        """
+        return None
+
 
 class Selection(nn.Module, abc.ABC):
     """How scores become weights.

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from regard.attention import functional, masks
 from regard.attention.parts import Attended, Mechanism, Prepared, State
+from regard.attention.selections.soft import Softmax
 from regard.errors import DivergedError
 
 HARMLESS = 1.0
@@ -17,12 +18,13 @@ HARMLESS = 1.0
 
 
 class Reading(NamedTuple):
-    """Queries, what they read, which pairs are allowed, and what draws at random."""
+    """Queries, what they read, which pairs are allowed, what draws, and if weights are wanted."""
 
     query: Float[Tensor, "*lead queries query_dim"]
     prepared: Prepared
     allowed: Bool[Tensor, "..."] | None
     generator: torch.Generator | None = None
+    need_weights: bool = True
 
 
 def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Attended:
@@ -32,7 +34,8 @@ def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Atten
 
     Args:
         mechanism: What holds the parts.
-        reading: Queries, keys, values, the pairs that are allowed, and what draws.
+        reading: Queries, keys, values, the pairs that are allowed, what draws, and whether the
+            weights are wanted.
         state: The state before this step.
 
     Returns:
@@ -42,10 +45,14 @@ def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Atten
         DivergedError: A score, or an item that may be attended to, is not finite and the
             mechanism checks for it.
     """
-    query, prepared, allowed, generator = reading
+    query, prepared, allowed, generator, need_weights = reading
     if allowed is not None:
         # A query with nothing to attend to may hold anything: NaN must not reach the projections.
         query = query.masked_fill(~allowed.any(dim=-1, keepdim=True), HARMLESS)
+    if not need_weights:
+        context = _read(mechanism, query, prepared, allowed)
+        if context is not None:
+            return Attended(context, None, None, None, None)
     scores = mechanism.score(query, prepared.key, state)
     if mechanism.check_finite:
         _require_finite(mechanism, scores, reading, state)
@@ -58,6 +65,21 @@ def attend(mechanism: Mechanism, reading: Reading, state: State | None) -> Atten
     context = functional.weighted_sum(kept, prepared.value)
     following = State.following(state, weights) if mechanism.traits.stateful else None
     return Attended(context, weights, following, distribution, log_prob)
+
+
+def _read(
+    mechanism: Mechanism, query: Tensor, prepared: Prepared, allowed: Tensor | None
+) -> Tensor | None:
+    """Read without weights, where the parts have a way and nobody has to see the weights."""
+    selection = mechanism.selection
+    if type(selection) is not Softmax or mechanism.traits.stateful or mechanism.check_finite:
+        return None
+    if mechanism.training and mechanism.dropout > 0.0:
+        return None
+    temperature = selection.temperature
+    return mechanism.score.read(
+        query, prepared.key, prepared.value, allowed, temperature=temperature
+    )
 
 
 def lost_queries(reading: Reading) -> Bool[Tensor, "..."]:

@@ -141,7 +141,9 @@ class SelfAttentionBlock(nn.Module):
     ) -> Float[Tensor, "batch items dim"]:
         """Let every item read the others under a mask."""
         normed = self.norm(items)
-        added: Tensor = items + self.dropout(self.attention(normed, normed, mask=mask).context)
+        added: Tensor = items + self.dropout(
+            self.attention(normed, normed, mask=mask, need_weights=False).context
+        )
         return added
 
     def step(
@@ -151,7 +153,8 @@ class SelfAttentionBlock(nn.Module):
         normed = self.norm(item)
         fresh = self.attention.prepare(normed)
         cache = fresh if cache is None else cache.append(fresh)
-        return item + self.dropout(self.attention(normed, cache).context), cache
+        read: Attended = self.attention(normed, cache, need_weights=False)
+        return item + self.dropout(read.context), cache
 
 
 class TransformerEncoderLayer(nn.Module):

@@ -10,8 +10,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from regard.attention import functional
 from regard.attention.kernels import choosing, fused, operators, reference
+from regard.attention.kernels.dot import dot_attention
 from regard.attention.kernels.inputs import Inputs, Source
+
+__all__ = ["SMALL", "additive_attention", "additive_scores", "dot_attention"]
 
 SMALL = 1 << 13
 """Elements of queries x keys x hidden up to which PyTorch's formula takes less time than a call."""
@@ -122,13 +126,16 @@ def _kernel(inputs: Inputs, tensors: list[Tensor]) -> object | None:
     if torch.compiler.is_compiling() or not choosing.plain(tensors):
         return None
     batch, queries, keys = inputs.pairs
-    if batch * queries * keys * inputs.vector.shape[0] <= SMALL:
+    small = batch * queries * keys * inputs.vector.shape[0] <= SMALL
+    if small and choosing.setting() == "auto":
         return None
     return choosing.kernel(tensors)
 
 
 def _flat(inputs: Inputs) -> tuple[Inputs, torch.Size]:
     """Join all leading axes to one, and say what they were."""
+    if inputs.features is not None and inputs.query.shape[-2] == 1:
+        inputs = _into_key(inputs)
     query, key, vector, features, matrix = inputs
     if query.dim() == key.dim() == 3 and query.shape[0] == key.shape[0]:
         return inputs, query.shape[:1]
@@ -138,6 +145,17 @@ def _flat(inputs: Inputs) -> tuple[Inputs, torch.Size]:
         own = features.expand(*lead, *features.shape[-3:])
         features = own.reshape(-1, *features.shape[-3:])
     return Inputs(query, key, vector, features, matrix), lead
+
+
+def _into_key(inputs: Inputs) -> Inputs:
+    """Add features to the keys where one query reads them: as large as the keys themselves."""
+    key, features, matrix = inputs.key, inputs.features, inputs.matrix
+    if features is None or matrix is None:
+        return inputs
+    with functional.full_precision(key):
+        more = functional.widened(features) @ functional.widened(matrix)
+        key = functional.widened(key) + more.squeeze(-3)
+    return Inputs(inputs.query, key, inputs.vector)
 
 
 def _rows(tensor: Tensor, lead: torch.Size) -> Tensor:

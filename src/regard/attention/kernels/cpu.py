@@ -17,6 +17,7 @@ from torch import Tensor
 
 from regard.attention.kernels.inputs import Inputs, Source
 from regard.attention.kernels.threads import POOL, Range, split
+from regard.errors import MissingExtraError
 
 Arrays = tuple[Any, ...]
 DTYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -131,7 +132,10 @@ def _work(inputs: Inputs) -> tuple[int, int]:
 def _run(name: str, inputs: Inputs, arguments: Callable[[int], Arrays]) -> None:
     passes = _passes()
     if passes is None:
-        raise ImportError("numba must be installed for the cpu kernel; got none. pip install numba")
+        raise MissingExtraError(
+            "numba must be installed for the cpu kernel; got none. Install it, or set "
+            "REGARD_KERNEL=reference."
+        )
     ranges = split(*_work(inputs))
     run = passes.compiled(name)
     POOL.run([partial(run, *arguments(part), rows) for part, rows in enumerate(ranges)])

@@ -52,7 +52,7 @@ class Scores(torch.autograd.Function):
         """Compute the gradients."""
         tensors = ctx.saved_tensors
         if torch.is_grad_enabled():
-            return None, *_differentiable(_reference_scores, tensors, given)
+            return None, *differentiable(_reference_scores, tensors, given)
         return None, *ctx.kernel.spread_scores(Inputs(*tensors), given)
 
 
@@ -77,7 +77,7 @@ class Context(torch.autograd.Function):
             def function(*own: Tensor) -> Tensor:
                 return reference.attention(Inputs(*own[1:]), Source(own[0], mask))
 
-            return None, None, *_differentiable(function, tensors, given)
+            return None, None, *differentiable(function, tensors, given)
         inputs, source = Inputs(*tensors[1:]), Source(tensors[0], mask)
         *found, value = ctx.kernel.spread_context(inputs, source, (context, log_totals), given)
         return None, None, value, *found
@@ -87,12 +87,10 @@ def _reference_scores(*tensors: Tensor) -> Tensor:
     return reference.scores(Inputs(*tensors))
 
 
-def _differentiable(function: Callable[..., Tensor], tensors: Any, given: Tensor) -> Grads:
+def differentiable(function: Callable[..., Tensor], tensors: Any, given: Tensor) -> Grads:
     """Return gradients that can be differentiated again."""
     wanted = [t for t in tensors if t is not None and t.requires_grad]
     found = iter(
-        torch.autograd.grad(
-            function(*tensors), wanted, given, create_graph=True, allow_unused=True
-        )
+        torch.autograd.grad(function(*tensors), wanted, given, create_graph=True, allow_unused=True)
     )
     return tuple(next(found) if t is not None and t.requires_grad else None for t in tensors)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from regard.attention import functional
+from regard.attention import functional, kernels
 from regard.attention.parts import Score, State, Traits
 from regard.attention.scores.sizes import check_positive
 from regard.errors import MechanismError
@@ -85,10 +85,26 @@ class Additive(Score):
         state: State | None = None,
     ) -> Float[Tensor, "*lead queries keys"]:
         """Score every prepared key for every query."""
-        vector: Tensor = self.vector
-        if self.length is not None:
-            vector = functional.unit(vector) * self.length
-        return functional.additive_scores(self.query_projection(query), prepared_key, vector)
+        return kernels.additive_scores(self.query_projection(query), prepared_key, self._vector())
+
+    def read(
+        self,
+        query: Float[Tensor, "*lead queries query_dim"],
+        prepared_key: Float[Tensor, "*lead keys dim"],
+        value: Float[Tensor, "*lead keys value_dim"],
+        mask: Bool[Tensor, "..."] | None,
+        *,
+        temperature: float = 1.0,
+    ) -> Float[Tensor, "*lead queries value_dim"] | None:
+        """Read values by the softmax of the scores, with neither scores nor weights in memory."""
+        vector = self._vector() if temperature == 1.0 else self._vector() / temperature
+        projected = self.query_projection(query)
+        return kernels.additive_attention(projected, prepared_key, vector, value, mask=mask)
+
+    def _vector(self) -> Tensor:
+        if self.length is None:
+            return self.vector
+        return functional.unit(self.vector) * self.length
 
     def extra_repr(self) -> str:
         """Name the sizes."""
@@ -143,12 +159,12 @@ class Coverage(Score):
         """Score every prepared key for every query."""
         if state is None:
             return self.additive(query, prepared_key)  # type: ignore[no-any-return]
-        covered = state.total.to(query.dtype).unsqueeze(-1)  # (..., queries, keys, 1)
-        return functional.additive_scores(
+        return kernels.additive_scores(
             self.additive.query_projection(query),
             prepared_key,
             self.additive.vector,
-            extra=self.coverage_projection(covered),
+            features=state.total.to(query.dtype).unsqueeze(-1),  # (..., queries, keys, 1)
+            matrix=self.coverage_projection.weight.t(),
         )
 
 
@@ -223,10 +239,11 @@ class LocationSensitive(Score):
             return self.additive(query, prepared_key)  # type: ignore[no-any-return]
         seen = (state.total if self.cumulative else state.weights).to(query.dtype)
         features = self.convolution(seen.flatten(0, -2).unsqueeze(1))  # (rows, channels, keys)
-        located = self.location_projection(features.transpose(1, 2))
-        return functional.additive_scores(
+        located = features.transpose(1, 2)  # (rows, keys, channels)
+        return kernels.additive_scores(
             self.additive.query_projection(query),
             prepared_key,
             self.additive.vector,
-            extra=located.view(*seen.shape, -1),
+            features=located.unflatten(0, seen.shape[:-1]),
+            matrix=self.location_projection.weight.t(),
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from regard.attention import functional
+from regard.attention import functional, kernels
 from regard.attention.parts import Score, State, Traits
 from regard.attention.scores.sizes import check_positive, shared_size
 from regard.errors import MechanismError
@@ -109,8 +109,23 @@ class ScaledDot(Score):
         state: State | None = None,
     ) -> Float[Tensor, "*lead queries keys"]:
         """Score every key for every query."""
-        scale = query.shape[-1] ** -0.5 if self.scale is None else self.scale
-        return functional.dot_scores(query, prepared_key, scale)
+        return functional.dot_scores(query, prepared_key, self._scale(query))
+
+    def read(
+        self,
+        query: Float[Tensor, "*lead queries query_dim"],
+        prepared_key: Float[Tensor, "*lead keys dim"],
+        value: Float[Tensor, "*lead keys value_dim"],
+        mask: Bool[Tensor, "..."] | None,
+        *,
+        temperature: float = 1.0,
+    ) -> Float[Tensor, "*lead queries value_dim"] | None:
+        """Read values by PyTorch's own fused attention."""
+        scale = self._scale(query) / temperature
+        return kernels.dot_attention(query, prepared_key, value, mask=mask, scale=scale)
+
+    def _scale(self, query: Tensor) -> float:
+        return query.shape[-1] ** -0.5 if self.scale is None else self.scale
 
 
 class Bilinear(Score):
