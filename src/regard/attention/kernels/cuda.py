@@ -108,9 +108,7 @@ def spread_context(
     return [*found, None, None, to_value.to(source.value.dtype)]
 
 
-def _parts(
-    inputs: Inputs, source: Source
-) -> list[tuple[Inputs, Tensor | None, slice]]:
+def _parts(inputs: Inputs, source: Source) -> list[tuple[Inputs, Tensor | None, slice]]:
     batch, queries, keys = inputs.pairs
     size = max(1, PAIRS // max(batch * keys, 1))
     parts = []
