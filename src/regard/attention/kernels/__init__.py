@@ -109,7 +109,7 @@ def _context(inputs: Inputs, source: Source) -> Tensor:
         return operators.CONTEXT(value, mask, *inputs)[0].to(value.dtype)  # type: ignore[no-any-return]
     kernel = _kernel(inputs, tensors)
     if kernel is None:
-        return reference.attention(inputs, source)
+        return reference.contexts(inputs, source)
     if not torch.is_grad_enabled():
         return kernel.attention(inputs, source)[0].to(value.dtype)  # type: ignore[no-any-return]
     return fused.Context.apply(kernel, mask, value, *inputs)  # type: ignore[no-any-return, no-untyped-call]

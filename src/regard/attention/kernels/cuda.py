@@ -15,7 +15,6 @@ from types import ModuleType
 import torch
 from torch import Tensor
 
-
 from regard.attention.kernels.inputs import Inputs, Source
 from regard.errors import MissingExtraError
 

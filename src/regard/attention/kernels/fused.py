@@ -75,7 +75,7 @@ class Context(torch.autograd.Function):
         if torch.is_grad_enabled():
 
             def function(*own: Tensor) -> Tensor:
-                return reference.attention(Inputs(*own[1:]), Source(own[0], mask))
+                return reference.contexts(Inputs(*own[1:]), Source(own[0], mask))
 
             return None, None, *differentiable(function, tensors, given)
         inputs, source = Inputs(*tensors[1:]), Source(tensors[0], mask)

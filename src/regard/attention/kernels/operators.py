@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.kernels import choosing, reference
+from regard.attention.kernels.fused import Kernel
 from regard.attention.kernels.inputs import Inputs, Source
 
 _PARTS = "Tensor query, Tensor key, Tensor vector, Tensor? features, Tensor? matrix"
@@ -22,33 +23,21 @@ Parts = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None]
 def scores(*tensors: Any) -> Tensor:
     """Return the scores of the tensors of `Inputs`."""
     inputs = Inputs(*tensors)
-    kernel = choosing.kernel(inputs.given)
-    if kernel is not None:
-        return kernel.scores(inputs)
-    with torch.no_grad():
-        return reference.scores(inputs).contiguous()
+    result: Tensor = _kernel(inputs.given).scores(inputs)
+    return result.contiguous()
 
 
 def spread_scores(given: Tensor, *tensors: Any) -> list[Tensor]:
     """Return the gradients of the tensors of `Inputs`."""
     inputs = Inputs(*tensors)
-    kernel = choosing.kernel(inputs.given)
-    if kernel is not None:
-        found = kernel.spread_scores(inputs, given)
-    else:
-        found = _reference_gradients(list(inputs), given, None)
+    found = _kernel(inputs.given).spread_scores(inputs, given)
     return [_there(gradient, given) for gradient in found]
 
 
 def context(value: Tensor, mask: Tensor | None, *tensors: Any) -> tuple[Tensor, Tensor]:
     """Return the contexts and the logarithms of the sums of exponentials, in float32."""
-    inputs, source = Inputs(*tensors), Source(value, mask)
-    kernel = choosing.kernel([*inputs.given, value])
-    if kernel is not None:
-        return kernel.attention(inputs, source)
-    with torch.no_grad():
-        result = reference.attention(inputs, source).float()
-    return result.contiguous(), result.new_zeros(result.shape[:2])
+    inputs = Inputs(*tensors)
+    return _kernel([*inputs.given, value]).attention(inputs, Source(value, mask))
 
 
 def spread_context(
@@ -56,32 +45,18 @@ def spread_context(
 ) -> list[Tensor]:
     """Return the gradients of the tensors of `Inputs`, then that of the values."""
     inputs, source = Inputs(*tensors), Source(value, mask)
-    kernel = choosing.kernel([*inputs.given, value])
-    if kernel is not None:
-        found = kernel.spread_context(inputs, source, (kept[0], kept[1]), given)
-    else:
-        found = _reference_gradients([*inputs, value], given, mask)
+    kernel = _kernel([*inputs.given, value])
+    found = kernel.spread_context(inputs, source, (kept[0], kept[1]), given)
     return [_there(gradient, given) for gradient in found]
+
+
+def _kernel(tensors: list[Tensor]) -> Kernel:
+    chosen: Kernel | None = choosing.kernel(tensors)
+    return reference if chosen is None else chosen
 
 
 def _there(gradient: Tensor | None, like: Tensor) -> Tensor:
     return like.new_zeros(0) if gradient is None else gradient
-
-
-def _reference_gradients(
-    tensors: list[Tensor | None], given: Tensor, mask: Tensor | None
-) -> list[Tensor | None]:
-    """Differentiate the reference: of the scores, or with a value at the end of the contexts."""
-    with torch.enable_grad():
-        own = [None if t is None else t.detach().requires_grad_() for t in tensors]
-        inputs = Inputs(*own[:5])  # type: ignore[arg-type]
-        if len(own) == 5:
-            result = reference.scores(inputs)
-        else:
-            result = reference.attention(inputs, Source(own[5], mask))  # type: ignore[arg-type]
-        there = [t for t in own if t is not None]
-        found = iter(torch.autograd.grad(result, there, given.to(result.dtype)))
-    return [None if t is None else next(found) for t in own]
 
 
 def _fake_scores(*tensors: Any) -> Tensor:
@@ -89,9 +64,8 @@ def _fake_scores(*tensors: Any) -> Tensor:
     return inputs.query.new_empty(inputs.pairs, dtype=torch.float32)
 
 
-def _fake_gradients(*tensors: Tensor | None) -> list[Tensor]:
-    like = next(t for t in tensors if t is not None)
-    return [like.new_empty(0) if t is None else t.new_empty(t.shape) for t in tensors]
+def _fake_gradients(given: Tensor, *tensors: Tensor | None) -> list[Tensor]:
+    return [given.new_empty(0) if t is None else t.new_empty(t.shape) for t in tensors]
 
 
 def _fake_context(value: Tensor, mask: Tensor | None, *tensors: Any) -> tuple[Tensor, Tensor]:
@@ -143,10 +117,10 @@ SPREAD_CONTEXT = _operator(
     "Tensor[]",
 )
 SCORES.register_fake(_fake_scores)
-SPREAD_SCORES.register_fake(lambda given, *tensors: _fake_gradients(*tensors))
+SPREAD_SCORES.register_fake(_fake_gradients)
 CONTEXT.register_fake(_fake_context)
 SPREAD_CONTEXT.register_fake(
-    lambda given, kept, value, mask, *tensors: _fake_gradients(*tensors, value)
+    lambda given, kept, value, mask, *tensors: _fake_gradients(given, *tensors, value)
 )
 SCORES.register_autograd(_scores_backward, setup_context=_keep_scores)
 CONTEXT.register_autograd(_context_backward, setup_context=_keep_context)

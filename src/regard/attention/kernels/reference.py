@@ -1,6 +1,8 @@
 """Additive attention as PyTorch computes it, a few queries at a time, so that memory is bounded.
 
-It serves every device and precision, and every transform of PyTorch's.
+It serves every device and precision. `scores` and `contexts` can be differentiated, any number of
+times and by every transform of PyTorch's; `spread_scores` and `spread_context` are their gradients
+written out, for places where PyTorch records nothing.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ def scores(inputs: Inputs) -> Tensor:
     return torch.cat([_recomputed(formula, part) for part in parts], dim=1)
 
 
-def attention(inputs: Inputs, source: Source) -> Tensor:
-    """Return the contexts, `(batch, queries, value_dim)`."""
+def contexts(inputs: Inputs, source: Source) -> Tensor:
+    """Return the contexts, `(batch, queries, value_dim)`, in the precision of the values."""
     parts, results, first = _parts(inputs), [], 0
     if len(parts) == 1:
         return _read(inputs, source)
@@ -52,6 +54,83 @@ def attention(inputs: Inputs, source: Source) -> Tensor:
 def _read(inputs: Inputs, source: Source) -> Tensor:
     weights = functional.masked_softmax(formula(inputs), source.mask)
     return functional.weighted_sum(weights, source.value)
+
+
+def spread_scores(inputs: Inputs, given: Tensor) -> list[Tensor | None]:
+    """Return the gradients of the inputs, from those of the scores."""
+    sums, first = _Sums(inputs), 0
+    for part in _parts(inputs):
+        last = first + part.query.shape[1]
+        sums.add(part, given[:, first:last])
+        first = last
+    return sums.tensors()
+
+
+def attention(inputs: Inputs, source: Source) -> tuple[Tensor, Tensor]:
+    """Return the contexts in float32 or wider, and zeros: nothing is kept for the gradients."""
+    wide = Source(functional.widened(source.value), source.mask)
+    result = contexts(inputs, wide).contiguous()
+    return result, result.new_zeros(result.shape[:2])
+
+
+def spread_context(
+    inputs: Inputs, source: Source, kept: tuple[Tensor, Tensor], given: Tensor
+) -> list[Tensor | None]:
+    """Return the gradients of the inputs and the values, from those of the contexts."""
+    sums, first, given = _Sums(inputs), 0, functional.widened(given)
+    value = functional.widened(source.value)
+    to_value = torch.zeros_like(value)
+    for part in _parts(inputs):
+        rows = slice(first, first + part.query.shape[1])
+        mask = None if source.mask is None else source.mask[:, rows]
+        weights = functional.masked_softmax(formula(part), mask)
+        to_value += weights.transpose(-1, -2) @ given[:, rows]
+        slope = weights * (given[:, rows] @ value.transpose(-1, -2))
+        sums.add(part, slope - weights * slope.sum(dim=-1, keepdim=True))
+        first = rows.stop
+    return [*sums.tensors(), to_value.to(source.value.dtype)]
+
+
+class _Sums:
+    """Gradients of the inputs, summed over parts of the queries."""
+
+    def __init__(self, inputs: Inputs) -> None:
+        self.inputs = inputs
+        self.to_query: list[Tensor] = []
+        self.to_features: list[Tensor] = []
+        shared = (inputs.key, inputs.vector, inputs.matrix)
+        self.shared = [
+            None if t is None else torch.zeros_like(functional.widened(t)) for t in shared
+        ]
+
+    def add(self, part: Inputs, slope: Tensor) -> None:
+        """Take in gradients of the scores of a part."""
+        query, key, vector, features, matrix = (
+            None if t is None else functional.widened(t) for t in part
+        )
+        layer = query.unsqueeze(2) + key.unsqueeze(1)  # type: ignore[union-attr]
+        if features is not None and matrix is not None:
+            layer = layer + features @ matrix
+        hidden = layer.tanh()
+        slope = functional.widened(slope).unsqueeze(-1)
+        inner = slope * vector * (1.0 - hidden.square())  # (batch, queries, keys, hidden)
+        self.to_query.append(inner.sum(dim=2))
+        found = [inner.sum(dim=1), (slope * hidden).sum(dim=(0, 1, 2)), None]
+        if features is not None and matrix is not None:
+            self.to_features.append(inner @ matrix.t())
+            found[2] = features.flatten(0, 2).t() @ inner.flatten(0, 2)
+        for total, own in zip(self.shared, found, strict=True):
+            if total is not None and own is not None:
+                total += own
+
+    def tensors(self) -> list[Tensor | None]:
+        """Return the gradients, in the precision of what they belong to."""
+        to_query = torch.cat(self.to_query, dim=1)
+        to_features = torch.cat(self.to_features, dim=1) if self.to_features else None
+        to_key, to_vector, to_matrix = self.shared
+        found = (to_query, to_key, to_vector, to_features, to_matrix)
+        pairs = zip(found, self.inputs, strict=True)
+        return [None if t is None or g is None else g.to(t.dtype) for g, t in pairs]
 
 
 def _parts(inputs: Inputs) -> list[Inputs]:

@@ -24,11 +24,10 @@ def _rows(base, rows, columns, strides, sizes):
 
 
 @triton.jit
-def _tanh(query, key):
-    """Return tanh(q_i + k_j), (queries, keys, hidden)."""
+def _exp(query, key):
+    """Return x = exp(2 (q_i + k_j)), (queries, keys, hidden); tanh is 1 - 2 / (1 + x)."""
     z = query[:, None, :] + key[None, :, :]
-    z = tl.minimum(tl.maximum(z, -20.0), 20.0)
-    return 1.0 - 2.0 / (1.0 + tl.exp(2.0 * z))
+    return tl.exp(2.0 * tl.minimum(tl.maximum(z, -20.0), 20.0))
 
 
 @triton.jit
@@ -49,7 +48,7 @@ def score(
         own = key + batch * key_strides[0]
         k = _rows(own, j, d, (key_strides[1], key_strides[2]), (keys, hidden))
         w = tl.load(vector + d, mask=d < hidden, other=0.0)
-        total += tl.sum(_tanh(q, k) * w[None, None, :], axis=2)
+        total += tl.sum((1.0 - 2.0 / (1.0 + _exp(q, k))) * w[None, None, :], axis=2)
     inside = (i < queries)[:, None] & (j < keys)[None, :]
     tl.store(result + (batch * queries + i[:, None]) * keys + j[None, :], total, mask=inside)
 
@@ -73,9 +72,10 @@ def spread_query(
         own = key + batch * key_strides[0]
         k = _rows(own, j, d, (key_strides[1], key_strides[2]), (keys, hidden))
         slope = _rows(given + batch * queries * keys, i, j, (keys, 1), (queries, keys))
-        t = _tanh(q, k)
-        near += tl.sum(slope[:, :, None] * (1.0 - t * t), axis=1)
-        total += tl.sum(tl.sum(slope[:, :, None] * t, axis=1), axis=0)
+        x = _exp(q, k)
+        r = 1.0 / (1.0 + x)
+        near += tl.sum(slope[:, :, None] * (4.0 * x * r * r), axis=1)
+        total += tl.sum(tl.sum(slope[:, :, None] * (1.0 - 2.0 * r), axis=1), axis=0)
     w = tl.load(vector + d, mask=d < hidden, other=0.0)
     inside = (i < queries)[:, None] & (d < hidden)[None, :]
     places = (batch * queries + i[:, None]) * hidden + d[None, :]
@@ -102,8 +102,9 @@ def spread_key(
         own = query + batch * query_strides[0]
         q = _rows(own, i, d, (query_strides[1], query_strides[2]), (queries, hidden))
         slope = _rows(given + batch * queries * keys, i, j, (keys, 1), (queries, keys))
-        t = _tanh(q, k)
-        near += tl.sum(slope[:, :, None] * (1.0 - t * t), axis=0)
+        x = _exp(q, k)
+        r = 1.0 / (1.0 + x)
+        near += tl.sum(slope[:, :, None] * (4.0 * x * r * r), axis=0)
     w = tl.load(vector + d, mask=d < hidden, other=0.0)
     inside = (j < keys)[:, None] & (d < hidden)[None, :]
     places = (batch * keys + j[:, None]) * hidden + d[None, :]
