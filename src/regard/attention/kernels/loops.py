@@ -20,8 +20,8 @@ from llvmlite import ir
 from numba import float32, int32, njit
 from numba.extending import intrinsic
 
-QUERIES = 64  # in a tile
-KEYS = 16
+QUERIES = 128  # in a tile
+KEYS = 32
 REACH = np.float32(22.0)  # |q| + |k| up to which two products exp(2 q + 2 k) stay in float32
 FAR = np.float32(20.0)  # tanh is 1 in float32 from 9 on
 
@@ -57,7 +57,7 @@ def _float(typing, value):
 
 @_exact
 def exp(y):
-    """Return exp(y) for |y| up to 87, to a unit in the last place or two."""
+    """Return the exponential for |y| up to 87, to a unit in the last place or two."""
     shifted = y * _LOG2E + _SHIFT
     whole = shifted - _SHIFT
     rest = y - whole * _LN2_HIGH - whole * _LN2_LOW
@@ -101,7 +101,7 @@ def load(source, start, count, target):
     for row in range(count):
         for d in range(target.shape[1]):
             target[row, d] = source[start + row, d]
-    clear(target, count, (count + 3) // 4 * 4)
+    clear(target, count, by_four(count))
 
 
 @loop
@@ -239,19 +239,34 @@ def _spread_pairs(inputs, place, counts, tile, gathered):
 
 
 @loop
-def make_tile(hidden):
+def make_tile(hidden, queries):
     """Make what a tile needs: exp(2 q), exp(2 k), pairs, scores and a row of ones."""
+    rows = min(QUERIES, queries)
     return (
-        np.empty((QUERIES, hidden), np.float32),
+        np.empty((rows, hidden), np.float32),
         np.empty((KEYS, hidden), np.float32),
         np.empty((KEYS, hidden), np.float32),
-        np.zeros((QUERIES, KEYS), np.float32),
+        np.zeros((by_four(rows), KEYS), np.float32),
         np.ones((1, hidden), np.float32),
     )
 
 
 @loop
+def by_four(count):
+    """Round up to whole fours."""
+    return (count + 3) // 4 * 4
+
+
+@loop
+def next_tile(row, last, queries):
+    """Return where a tile of queries begins, as (batch, query), and how many it has."""
+    i = row % queries
+    return row // queries, i, min(QUERIES, queries - i, last - row)
+
+
+@loop
 def finish_query(inputs, place, count, tile, sums, to_query):
+    """Write the gradients of a tile of queries."""
     vector = inputs[2]
     near, pairs = sums
     for i in range(count):
@@ -273,12 +288,13 @@ def spread_slope(inputs, place, counts, tile, gathered, near):
 
 
 @loop
-def gathering(inputs, to_key, to_vector, to_matrix, to_features):
+def gathering(inputs, count, to_key, sums):
     """Make the sums that the gradients of a tile of queries are gathered in."""
     hidden = inputs[2].shape[0]
+    to_vector, to_matrix, to_features = sums
     return (
-        np.zeros((QUERIES, hidden), np.float32),
-        np.zeros((QUERIES, hidden), np.float32),
+        np.zeros((count, hidden), np.float32),
+        np.zeros((count, hidden), np.float32),
         to_key,
         to_vector,
         to_features,

@@ -20,13 +20,13 @@ from numba import njit, types
 from regard.attention.kernels import loops, softmax
 from regard.attention.kernels.loops import (
     KEYS,
-    QUERIES,
     finish_query,
     gathering,
     load,
     load_exp,
     load_keys,
     make_tile,
+    next_tile,
     score_tile,
     shared,
     spread_slope,
@@ -34,15 +34,15 @@ from regard.attention.kernels.loops import (
 from regard.attention.kernels.softmax import (
     accumulate,
     allowed,
-    dot,
     finish_context,
     hide,
+    inner_products,
     return_values,
     slope,
     weigh,
 )
 
-LOOPS = "da5ab8ccc9a197887d978146f0efbab42b446fe094a8dbd7fc259d6acc940f51"
+LOOPS = "bca5ff190587c57f13147309972821487cde3dd152690cad74d7f18691fff020"
 """SHA-256 of loops.py and softmax.py: numba's cache looks at this file alone, and must not outlive
 them."""
 
@@ -50,11 +50,10 @@ them."""
 def score(inputs, results, rows):
     """Write the scores of a range of rows."""
     queries, keys = inputs[0].shape[1], inputs[1].shape[1]
-    tile = make_tile(inputs[2].shape[0])
+    tile = make_tile(inputs[2].shape[0], queries)
     row = rows[0]
     while row < rows[1]:
-        batch, i = row // queries, row % queries
-        count = min(QUERIES, queries - i, rows[1] - row)
+        batch, i, count = next_tile(row, rows[1], queries)
         largest = load_exp(inputs[0][batch], i, count, tile[0])
         for j in range(0, keys, KEYS):
             counts = (count, min(KEYS, keys - j))
@@ -69,15 +68,14 @@ def score(inputs, results, rows):
 def spread_scores(inputs, given, gradients, rows):
     """Turn gradients of the scores of a range of rows into gradients of what made them."""
     queries, keys = inputs[0].shape[1], inputs[1].shape[1]
-    to_query, to_key, own, to_vector, to_matrix, to_features = gradients
-    tile = make_tile(inputs[2].shape[0])
+    to_query, to_key, own = gradients[:3]
+    tile = make_tile(inputs[2].shape[0], queries)
     row = rows[0]
     while row < rows[1]:
-        batch, i = row // queries, row % queries
-        count = min(QUERIES, queries - i, rows[1] - row)
+        batch, i, count = next_tile(row, rows[1], queries)
         largest = load_exp(inputs[0][batch], i, count, tile[0])
         target = shared(to_key, own, batch, rows, queries)
-        gathered = gathering(inputs, target, to_vector, to_matrix, to_features)
+        gathered = gathering(inputs, count, target, gradients[3:6])
         for j in range(0, keys, KEYS):
             counts = (count, min(KEYS, keys - j))
             near = load_keys(inputs, (batch, i, j), counts[1], tile, largest)
@@ -92,14 +90,12 @@ def spread_scores(inputs, given, gradients, rows):
 def attend(inputs, reading, results, rows):
     """Write the contexts of a range of rows, and the logarithms of their sums of exponentials."""
     value, mask = reading
-    contexts, log_totals = results
     queries, keys, width = inputs[0].shape[1], inputs[1].shape[1], value.shape[2]
-    tile = make_tile(inputs[2].shape[0])
+    tile = make_tile(inputs[2].shape[0], queries)
     values = np.empty((KEYS, width), np.float32)
     row = rows[0]
     while row < rows[1]:
-        batch, i = row // queries, row % queries
-        count = min(QUERIES, queries - i, rows[1] - row)
+        batch, i, count = next_tile(row, rows[1], queries)
         largest = load_exp(inputs[0][batch], i, count, tile[0])
         sums = np.zeros((count, width), np.float32)
         highest = np.full(count, -np.float32(np.inf), np.float32)
@@ -121,22 +117,20 @@ def spread_context(inputs, reading, kept, gradients, rows):
     """Turn gradients of the contexts of a range of rows into gradients of what made them."""
     value, mask = reading
     given, contexts, log_totals = kept
-    to_query, to_key, own, to_vector, to_matrix, to_features, to_value, own_value = gradients
+    to_query, to_key, own = gradients[:3]
     queries, keys, width = inputs[0].shape[1], inputs[1].shape[1], value.shape[2]
-    tile = make_tile(inputs[2].shape[0])
-    values, slopes = np.empty((KEYS, width), np.float32), np.empty((QUERIES, width), np.float32)
+    tile = make_tile(inputs[2].shape[0], queries)
+    values = np.empty((KEYS, width), np.float32)
+    slopes = np.empty((tile[3].shape[0], width), np.float32)
     row = rows[0]
     while row < rows[1]:
-        batch, i = row // queries, row % queries
-        count = min(QUERIES, queries - i, rows[1] - row)
+        batch, i, count = next_tile(row, rows[1], queries)
         largest = load_exp(inputs[0][batch], i, count, tile[0])
         load(given[batch], i, count, slopes)
         target = shared(to_key, own, batch, rows, queries)
-        target_value = shared(to_value, own_value, batch, rows, queries)
-        gathered = gathering(inputs, target, to_vector, to_matrix, to_features)
-        inner = np.empty(count, np.float32)
-        for n in range(count):
-            inner[n] = dot(slopes[n], contexts[batch, i + n])
+        to_value = shared(gradients[6], gradients[7], batch, rows, queries)
+        gathered = gathering(inputs, count, target, gradients[3:6])
+        inner = inner_products(slopes, contexts, (batch, i), count)
         for j in range(0, keys, KEYS):
             place, counts = (batch, i, j), (count, min(KEYS, keys - j))
             if not allowed(mask, place, counts):
@@ -146,7 +140,7 @@ def spread_context(inputs, reading, kept, gradients, rows):
             hide(mask, place, counts, tile[3])
             load(value[batch], j, counts[1], values)
             weigh(tile[3], place, counts, log_totals)
-            return_values(tile[3], counts, slopes, target_value, j)
+            return_values(tile[3], counts, slopes, to_value, j)
             slope(tile[3], counts, slopes, values, inner)
             spread_slope(inputs, place, counts, tile, gathered, near)
         finish_query(inputs, (batch, i), count, tile, gathered[:2], to_query)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from regard.attention.kernels.loops import clear, exp, loop
+from regard.attention.kernels.loops import by_four, clear, exp, loop
 
 ONE = np.float32(1.0)
 LOWEST = np.float32(-87.0)  # exp below is 0 here
@@ -77,7 +77,16 @@ def read(weights, i, value, count, sums):
 
 
 @loop
-def dot(left, right):
+def inner_products(slopes, contexts, place, count):
+    """Return g_i · z_i of a tile of queries."""
+    products = np.empty(count, np.float32)
+    for i in range(count):
+        products[i] = _dot(slopes[i], contexts[place[0], place[1] + i])
+    return products
+
+
+@loop
+def _dot(left, right):
     total = np.float32(0.0)
     for d in range(left.shape[0]):
         total += left[d] * right[d]
@@ -90,7 +99,7 @@ def weigh(scores, place, counts, log_totals):
     for i in range(counts[0]):
         for j in range(counts[1]):
             scores[i, j] = _exp_or_zero(scores[i, j] - log_totals[place[0], place[1] + i])
-    clear(scores, counts[0], (counts[0] + 3) // 4 * 4)
+    clear(scores, counts[0], by_four(counts[0]))
 
 
 @loop
@@ -112,7 +121,7 @@ def slope(weights, counts, given, value, inner):
     for i in range(counts[0]):
         for j in range(counts[1]):
             if weights[i, j] != 0:
-                weights[i, j] *= dot(given[i], value[j]) - inner[i]
+                weights[i, j] *= _dot(given[i], value[j]) - inner[i]
 
 
 @loop
