@@ -42,7 +42,7 @@ from regard.attention.kernels.softmax import (
     weigh,
 )
 
-LOOPS = "bca5ff190587c57f13147309972821487cde3dd152690cad74d7f18691fff020"
+LOOPS = "387bd4baf0e02ab8b53b157ae1d340bc5cb8fb1fe0844ac2cc00597f21024fb9"
 """SHA-256 of loops.py and softmax.py: numba's cache looks at this file alone, and must not outlive
 them."""
 
