@@ -61,7 +61,7 @@ device = "cpu"
 def written(data: Path, folder: Path) -> Path:
     """Write the config and its files."""
     sides = [
-        gzip.open(data / f"train.{language}.gz", "rt", encoding="utf-8").read().splitlines()
+        gzip.decompress((data / f"train.{language}.gz").read_bytes()).decode().split("\n")[:-1]
         for language in ("en", "de")
     ]
     lines = [f"{english}\t{german}\n" for english, german in zip(*sides, strict=True)]

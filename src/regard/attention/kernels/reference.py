@@ -121,7 +121,7 @@ class _Sums:
             found[2] = features.flatten(0, 2).t() @ inner.flatten(0, 2)
         for total, own in zip(self.shared, found, strict=True):
             if total is not None and own is not None:
-                total += own
+                total.add_(own)
 
     def tensors(self) -> list[Tensor | None]:
         """Return the gradients, in the precision of what they belong to."""
