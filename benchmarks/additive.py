@@ -135,6 +135,7 @@ def timed(runs: dict[str, Run], seconds: float = SECONDS) -> dict[str, float]:
 
 def runs_of(size: Size, names: list[str]) -> tuple[dict[str, Run], dict[str, Run]]:
     """Return what is to be timed, forward and with gradients."""
+    torch._dynamo.reset()  # or after eight sizes PyTorch compiles no more, and takes the formula
     tensors = drawn(size)
     functions = {name: f for name, f in implementations().items() if name in names}
     parts = {name: tensors[:3] if name.endswith("scores") else tensors for name in functions}

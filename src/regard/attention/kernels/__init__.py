@@ -17,7 +17,7 @@ from regard.attention.kernels.inputs import Inputs, Source
 
 __all__ = ["SMALL", "additive_attention", "additive_scores", "dot_attention"]
 
-SMALL = 1 << 13
+SMALL = 1 << 18
 """Elements of queries x keys x hidden up to which PyTorch's formula takes less time than a call."""
 
 
@@ -47,6 +47,8 @@ def additive_scores(
     References:
         Bahdanau, Cho and Bengio 2015; Chorowski et al. 2015 and Tu et al. 2016 (features).
     """
+    if features is None and _small(query, key):
+        return functional.additive_scores(query, key, vector)
     inputs, lead = _flat(Inputs(query, key, vector, features, matrix))
     return _scores(inputs).view(*lead, query.shape[-2], key.shape[-2])
 
@@ -81,6 +83,9 @@ def additive_attention(
     References:
         Bahdanau, Cho and Bengio 2015; Milakov and Gimelshein 2018 (the softmax in one pass).
     """
+    if features is None and _small(query, key):
+        scores = functional.additive_scores(query, key, vector)
+        return functional.weighted_sum(functional.masked_softmax(scores, mask), value)
     inputs, lead = _flat(Inputs(query, key, vector, features, matrix))
     value = _rows(value, lead)
     if mask is not None:
@@ -113,6 +118,15 @@ def _context(inputs: Inputs, source: Source) -> Tensor:
     if not torch.is_grad_enabled():
         return kernel.attention(inputs, source)[0].to(value.dtype)  # type: ignore[no-any-return]
     return fused.Context.apply(kernel, mask, value, *inputs)  # type: ignore[no-any-return, no-untyped-call]
+
+
+def _small(query: Tensor, key: Tensor) -> bool:
+    """Tell whether the formula is the quicker way, and may be taken."""
+    if torch.compiler.is_compiling() or choosing.setting() != "auto":
+        return False
+    lead, other = query.shape[:-2], key.shape[:-2]
+    lead = lead if lead == other else torch.broadcast_shapes(lead, other)
+    return lead.numel() * query.shape[-2] * key.shape[-2] * key.shape[-1] <= SMALL
 
 
 def _in_graph(tensors: list[Tensor]) -> bool:

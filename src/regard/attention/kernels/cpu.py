@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from regard.attention.kernels.inputs import Inputs, Source
+from regard.attention.kernels.loading import without_collection
 from regard.attention.kernels.threads import POOL, Range, split
 from regard.errors import MissingExtraError
 
@@ -119,7 +120,8 @@ class _Gradients:
 @cache
 def _passes() -> ModuleType | None:
     try:
-        return importlib.import_module("regard.attention.kernels.passes")
+        with without_collection():
+            return importlib.import_module("regard.attention.kernels.passes")
     except ImportError:
         return None
 

@@ -18,6 +18,7 @@ import numpy as np
 from numba import njit, types
 
 from regard.attention.kernels import loops, softmax
+from regard.attention.kernels.loading import without_collection
 from regard.attention.kernels.loops import (
     KEYS,
     finish_query,
@@ -182,7 +183,7 @@ def compiled(name: str) -> Pass:
     Args:
         name: "score", "spread_scores", "attend" or "spread_context".
     """
-    with _COMPILING:
+    with _COMPILING, without_collection():
         return _compiled(name)
 
 
