@@ -1,6 +1,6 @@
 """Measure fused additive attention against the formula, torch.compile, Keras and C++.
 
-    python benchmarks/additive.py [first] [sizes] [growth] [--peers PYTHON]
+    python benchmarks/additive.py [first] [small] [sizes] [growth] [--peers PYTHON]
 
 Times: every implementation in turn, again and again, in one process for each size and number of
 threads; the least time of each counts, so that other work on the machine hurts none more than
@@ -15,6 +15,7 @@ import argparse
 import ctypes
 import json
 import math
+import os
 import platform
 import shutil
 import subprocess
@@ -24,11 +25,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
 
 from regard.attention import functional, kernels
+from regard.attention.kernels import choosing
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results" / "additive.json"
@@ -39,7 +42,18 @@ SIZES = (
     (4, 512, 512, 256),
     (1, 4096, 4096, 256),
 )
+SMALL_SIZES = (
+    (8, 1, 30, 256),
+    (32, 1, 30, 256),
+    (64, 1, 30, 256),
+    (1, 16, 16, 64),
+    (1, 16, 16, 256),
+    (1, 16, 32, 256),
+    (1, 32, 32, 256),
+    (8, 4, 32, 256),
+)
 SECONDS = 4.0  # for the implementations of one size together
+MODES = ("forward", "forward + backward")
 Size = tuple[int, int, int, int]
 Tensors = tuple[Tensor, Tensor, Tensor, Tensor]
 Run = Callable[[], object]
@@ -161,7 +175,7 @@ def times(size: Size, threads: int, library: ctypes.CDLL | None) -> dict[str, An
         spread = kernels.cpu.spread_scores
         inputs, given = kernels.reference.Inputs(*tensors), torch.ones(size[:3])
         twice["kernel gradients"] = lambda: spread(inputs, given)
-    return {"forward": timed(once), "forward + backward": timed(twice)}
+    return dict(zip(MODES, (timed(once), timed(twice)), strict=True))
 
 
 def by_hand(library: ctypes.CDLL, tensors: list[Tensor], threads: int) -> tuple[Run, Run]:
@@ -201,7 +215,7 @@ def built(folder: Path) -> tuple[ctypes.CDLL | None, str]:
 def memory(name: str, size: Size) -> float:
     """Return the peak megabytes of forward + backward in this process, over what it held."""
     (function,) = implementations(name).values()
-    small = drawn((2, 8, 8, 256))
+    small = drawn((2, 32, 32, 256))  # of more than the formula is taken for
     both(function, small)()  # compiled or loaded, and buffers of libraries made
     run = both(function, drawn(size))
     status = Path("/proc/self/status")
@@ -243,6 +257,22 @@ def growth() -> dict[str, list[dict[str, float]]]:
     return found
 
 
+def small() -> list[dict[str, Any]]:
+    """Time the kernel's scores, taken by force, and the formula's, where a call is much of it."""
+    rows, names = [], ["eager scores", "kernel scores"]
+    for size in SMALL_SIZES:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            row: dict[str, Any] = {"size": size, "threads": threads}
+            for mode, runs in zip(MODES, runs_of(size, names), strict=True):
+                with mock.patch.dict(os.environ, {choosing.VARIABLE: "cpu"}):
+                    spent = timed(runs, seconds=0.4)
+                row[mode] = {"eager / kernel": spent["eager scores"] / spent["kernel scores"]}
+            rows.append(row)
+            print(json.dumps(row), flush=True)
+    return rows
+
+
 FIRST_CALL = """
 import time, torch
 from regard.attention import kernels
@@ -269,17 +299,11 @@ def first_calls() -> dict[str, float]:
                     capture_output=True,
                     text=True,
                     check=True,
-                    env={**_environment(), "NUMBA_CACHE_DIR": folder},
+                    env={**os.environ, "NUMBA_CACHE_DIR": folder, choosing.VARIABLE: "cpu"},
                 )
                 least = [min(a, float(b)) for a, b in zip(least, done.stdout.split(), strict=True)]
             found[f"forward, {label}"], found[f"backward, {label}"] = least
         return found
-
-
-def _environment() -> dict[str, str]:
-    import os
-
-    return dict(os.environ)
 
 
 def peers(python: str, size: Size, threads: int) -> dict[str, Any]:
@@ -293,7 +317,7 @@ def peers(python: str, size: Size, threads: int) -> dict[str, Any]:
 def ratios(row: dict[str, Any]) -> dict[str, dict[str, float]]:
     """Return how many times faster the kernel is than each, and C++ than the kernel."""
     found: dict[str, dict[str, float]] = {}
-    for mode in ("forward", "forward + backward"):
+    for mode in MODES:
         spent = row["times"][mode]
         pairs = {
             "eager / kernel": ("eager", "kernel"),
@@ -339,7 +363,7 @@ def of_peers(python: str) -> list[dict[str, Any]]:
 def main() -> None:
     """Measure what is asked for, and write it down beside what was measured before."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("stages", nargs="*", default=["first", "sizes", "growth"])
+    parser.add_argument("stages", nargs="*", default=["first", "small", "sizes", "growth"])
     parser.add_argument("--peers", help="the Python of an environment with keras and jax")
     parser.add_argument("--memory", nargs=2, metavar=("NAME", "SIZE"), help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -355,6 +379,8 @@ def main() -> None:
         if "first" in arguments.stages:
             result["first calls, seconds"] = first_calls()
             print(result["first calls, seconds"], flush=True)
+        if "small" in arguments.stages:
+            result["small problems"] = small()
         if "sizes" in arguments.stages:
             result["sizes"] = of_sizes(library)
     if "growth" in arguments.stages:

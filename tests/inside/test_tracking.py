@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import threading
 
+import pytest
 import torch
 from torch import nn
+from torch.nn.modules import module as everywhere
 
 from regard.inside.tracking import Place, Tracker
 
@@ -69,7 +71,35 @@ def test_outputs_are_told_and_no_hook_stays():
     assert told == [(kind, torch.Size([3, 2])) for kind in (nn.Linear, nn.ReLU, nn.Sequential)]
     model(torch.zeros(3, 2))
     assert len(told) == 3
-    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+def test_hooks_are_for_all_modules_and_go_also_after_an_error():
+    def hooks() -> tuple[int, int]:
+        return len(everywhere._global_forward_hooks), len(everywhere._global_forward_pre_hooks)
+
+    model, before = nn.Linear(2, 2), hooks()
+    with Tracker(model):
+        assert hooks() == (before[0] + 1, before[1] + 1)
+        assert not model._forward_hooks
+        assert not model._forward_pre_hooks
+    assert hooks() == before
+    with pytest.raises(RuntimeError), Tracker(model):
+        model(torch.zeros(3, 7))
+    assert hooks() == before
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+def test_the_native_fast_path_stays_on():
+    layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+    model = nn.TransformerEncoder(layer, 2).eval()
+    padding = torch.tensor([[False] * 5, [False] * 3 + [True] * 2])
+    items = torch.randn(2, 5, 8)
+    with torch.no_grad():
+        alone = model(items, src_key_padding_mask=padding)
+        with Tracker(model):
+            followed = model(items, src_key_padding_mask=padding)
+    assert torch.equal(alone, followed)
+    assert not followed[padding].any()  # which the fast path alone gives
 
 
 def test_trackers_nest_and_threads_are_told_apart():

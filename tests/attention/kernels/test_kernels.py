@@ -1,5 +1,7 @@
 """Fused additive attention through its public doors, and from the core."""
 
+import gc
+import importlib
 import subprocess
 import sys
 
@@ -10,7 +12,7 @@ from tests.attention.kernels.cases import Sizes, distance, exact, exact_context,
 from torch.autograd import gradcheck, gradgradcheck
 
 from regard.attention import Additive, Attention, Coverage, LocationSensitive, MultiHead, kernels
-from regard.attention.kernels import cpu, fused
+from regard.attention.kernels import cpu, fused, loading
 from regard.testing import check_attention
 
 
@@ -191,10 +193,28 @@ def test_small_problems_take_the_formula(monkeypatch):
     calls = _called(monkeypatch, "scores")
     with torch.no_grad():
         kernels.additive_scores(torch.ones(1, 1, 8), torch.ones(1, 8, 8), torch.ones(8))
-        assert not calls
         many = kernels.SMALL // 8
-        kernels.additive_scores(torch.ones(1, 2, 8), torch.ones(1, many, 8), torch.ones(8))
-    assert calls
+        kernels.additive_scores(torch.ones(1, 1, 8), torch.ones(1, many, 8), torch.ones(8))
+        assert not calls
+        kernels.additive_scores(torch.ones(1, 2, 8), torch.ones(1, many // 2, 8), torch.ones(8))
+        assert len(calls) == 1
+        kernels.additive_scores(torch.ones(1, 1, 8), torch.ones(1, many + 1, 8), torch.ones(8))
+    assert len(calls) == 2
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_loading_leaves_the_garbage_collector_as_it_was(enabled):
+    before = gc.isenabled()
+    (gc.enable if enabled else gc.disable)()
+    try:
+        with loading.without_collection():
+            assert not gc.isenabled()
+        assert gc.isenabled() == enabled
+        with pytest.raises(ImportError), loading.without_collection():
+            importlib.import_module("regard.absent")
+        assert gc.isenabled() == enabled
+    finally:
+        (gc.enable if before else gc.disable)()
 
 
 def test_backward_is_the_kernels_own(monkeypatch):

@@ -18,7 +18,11 @@ from regard.attention.kernels.inputs import Inputs, Source
 __all__ = ["SMALL", "additive_attention", "additive_scores", "dot_attention"]
 
 SMALL = 1 << 18
-"""Elements of queries x keys x hidden up to which PyTorch's formula takes less time than a call."""
+"""Elements of batch x keys x hidden up to which the formula serves one query no slower than a call.
+
+Of several queries half as many: the kernel then shares what it has loaded of a key among them.
+`benchmarks/additive.py small` measures both sides.
+"""
 
 
 def additive_scores(
@@ -126,7 +130,8 @@ def _small(query: Tensor, key: Tensor) -> bool:
         return False
     lead, other = query.shape[:-2], key.shape[:-2]
     lead = lead if lead == other else torch.broadcast_shapes(lead, other)
-    return lead.numel() * query.shape[-2] * key.shape[-2] * key.shape[-1] <= SMALL
+    elements = lead.numel() * query.shape[-2] * key.shape[-2] * key.shape[-1]
+    return elements <= (SMALL if query.shape[-2] == 1 else SMALL // 2)
 
 
 def _in_graph(tensors: list[Tensor]) -> bool:
@@ -139,11 +144,7 @@ def _in_graph(tensors: list[Tensor]) -> bool:
 def _kernel(inputs: Inputs, tensors: list[Tensor]) -> object | None:
     if torch.compiler.is_compiling() or not choosing.plain(tensors):
         return None
-    batch, queries, keys = inputs.pairs
-    small = batch * queries * keys * inputs.vector.shape[0] <= SMALL
-    if small and choosing.setting() == "auto":
-        return None
-    return choosing.kernel(tensors)
+    return None if _small(inputs.query, inputs.key) else choosing.kernel(tensors)
 
 
 def _flat(inputs: Inputs) -> tuple[Inputs, torch.Size]:

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 def without_collection() -> Iterator[None]:
     """Let the garbage collector rest.
 
-    An import makes many objects that stay; each walk over all that PyTorch and numba hold finds
-    nothing to free, and together the walks took a third of the time until the first call.
+    An import makes many objects that stay; each walk over all that PyTorch and numba hold takes
+    time and finds nothing to free. `benchmarks/additive.py first` measures the time until a call.
     """
     if not gc.isenabled():
         yield

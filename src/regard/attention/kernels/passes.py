@@ -183,7 +183,7 @@ def compiled(name: str) -> Pass:
     Args:
         name: "score", "spread_scores", "attend" or "spread_context".
     """
-    with _COMPILING, without_collection():
+    with _COMPILING:
         return _compiled(name)
 
 
@@ -199,9 +199,10 @@ def _compiled(name: str) -> Pass:
     tuples = [types.Tuple(tuple(_ARRAYS[kind] for kind in group.split())) for group in groups]
     signature = types.void(*tuples, types.UniTuple(types.int64, 2))
     options = {"fastmath": loops.FAST, "error_model": "numpy", "nogil": True}
-    if digest() == LOOPS:
-        try:
-            return njit(signature, cache=True, **options)(function)
-        except (OSError, RuntimeError):
-            pass  # no folder can be written to: compile for this process alone
-    return njit(signature, **options)(function)
+    with without_collection():
+        if digest() == LOOPS:
+            try:
+                return njit(signature, cache=True, **options)(function)
+            except (OSError, RuntimeError):
+                pass  # no folder can be written to: compile for this process alone
+        return njit(signature, **options)(function)
