@@ -83,6 +83,18 @@ class Loop:
 
 
 @pytest.mark.compiled
+@pytest.mark.parametrize("pair", ["bigru, bahdanau", "lstm, luong"])
+def test_a_second_export_in_one_process_is_as_good_as_the_first(pair: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    pytest.importorskip("onnxscript")
+    for name in ("first", "second"):
+        export_translator(untrained(*PAIRS[pair]), tmp_path / name)
+    for name in ("encoder.onnx", "step.onnx"):
+        first, second = ((tmp_path / one / name).stat().st_size for one in ("first", "second"))
+        assert second == pytest.approx(first, rel=0.02)  # a loop, and no copy for each word
+
+
+@pytest.mark.compiled
 @pytest.mark.parametrize("pair", PAIRS)
 def test_parity_at_other_batches_and_lengths(pair: str, tmp_path: Path) -> None:
     pytest.importorskip("onnx")

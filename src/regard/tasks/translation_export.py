@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -128,7 +130,7 @@ def _write(graph: nn.Module, samples: list[Tensors], path: Path, names: _Names) 
     given = (*shapes[:2], tuple(shapes[2:])) if isinstance(graph, StepGraph) else tuple(shapes)
     logging.getLogger("torch.onnx").setLevel(logging.ERROR)  # nobody asked for torchvision
     graph.eval()
-    with warnings.catch_warnings(), torch.no_grad():
+    with warnings.catch_warnings(), torch.no_grad(), _looked_up_anew():
         warnings.simplefilter("ignore")
         outputs = [graph(*sample) for sample in samples]
         program = torch.onnx.export(
@@ -150,6 +152,24 @@ def _write(graph: nn.Module, samples: list[Tensors], path: Path, names: _Names) 
                 dim = value.type.tensor_type.shape.dim[axis]
                 dim.dim_param = "batch" if axis == 0 else _length(value.name)
     path.write_bytes(proto.SerializeToString())
+
+
+@contextmanager
+def _looked_up_anew() -> Iterator[None]:
+    """Let PyTorch find what its recurrent operators are made of, before an export and after.
+
+    For the time of an export it lends them loops, but what was looked up earlier stays in their
+    caches: the second GRU of a process would be written for the length of the sample alone, and
+    one that is compiled later would be given the loop of the export.
+    """
+    operators = (torch.ops.aten.gru.input, torch.ops.aten.lstm.input)
+    for operator in operators:
+        operator._dispatch_cache.clear()
+    try:
+        yield
+    finally:
+        for operator in operators:
+            operator._dispatch_cache.clear()
 
 
 def _length(name: str) -> str:
