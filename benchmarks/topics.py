@@ -77,8 +77,8 @@ takes any other text for one.
   (DFSG), to be found as `/usr/share/doc/PACKAGE/copyright` and on https://sources.debian.org.
   Thanks to the Debian project and all maintainers. SHA-256 of the training data: {sha256}.
 - **Test**: accuracy {accuracy:.1f} %, macro-F1 {macro_f1:.1f} %, calibration error
-  {calibration_error:.1f} %; a logistic regression on words and pairs of words {base:.1f} %. Where the
-  topic alone matters the better of the two is to be taken. A
+  {calibration_error:.1f} %; a logistic regression on words and pairs of words {base:.1f} %. Where
+  the topic alone matters the better of the two is to be taken. A
   section is where a maintainer put a package, not all that it is about.
 - **Licence of the weights**: Apache-2.0.
 - **Made by**: `benchmarks/topics.py`, seed {seed}.
